@@ -1,0 +1,1 @@
+"""The stages: each reads files, calls the pure core, and writes files."""
