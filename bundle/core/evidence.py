@@ -1,0 +1,111 @@
+"""What the judge reads: every start's raw numbers in typed form.
+
+:mod:`bundle.stages.judge` reads a run folder into these records, and the rules in
+:mod:`bundle.core` read nothing else. Absence is None, never 0.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from bundle.core.recipe import Recipe
+from bundle.core.records import Reply, RunRecord, ServerFacts
+
+
+class Counters(Struct, frozen=True, kw_only=True):
+    """Increase of the server's ``/metrics`` over one cell.
+
+    ``per_position[i]`` counts rounds that accepted at least i + 1 draft tokens. Speculative
+    counters are None on a server that has none.
+    """
+
+    decode_rounds: int
+    generation_tokens: int
+    prompt_tokens: int
+    requests_finished: int
+    preemptions: int
+    prefix_hits: int
+    prefix_queries: int
+    rounds: int | None = None
+    drafted: int | None = None
+    accepted: int | None = None
+    per_position: tuple[int, ...] | None = None
+
+
+class Bench(Struct, frozen=True, kw_only=True):
+    """One cell's result of ``vllm bench serve``.
+
+    Times in milliseconds, throughput in output tokens per second, duration in seconds. The
+    per-request lists have one entry a request and are empty where the file has no details.
+    """
+
+    completed: int
+    failed: int
+    planned: int
+    duration: float
+    input_tokens: int
+    output_tokens: int
+    output_throughput: float
+    mean_tpot: float | None = None
+    mean_ttft: float | None = None
+    mean_e2el: float | None = None
+    percentiles: dict[str, float] = field(default_factory=dict)
+    tpots: tuple[float, ...] = ()
+    ttfts: tuple[float, ...] = ()
+    output_lens: tuple[int, ...] = ()
+    expected_output_tokens: int | None = None
+    errors: tuple[str, ...] = ()
+
+
+class GpuSummary(Struct, frozen=True, kw_only=True):
+    """Samples of one GPU over one cell. Power in watts, energy in joules, clocks in MHz."""
+
+    samples: int
+    mean_power: float | None = None
+    energy: float | None = None
+    max_memory_mib: float | None = None
+    mean_sm_clock: float | None = None
+    throttled_share: float | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    denied: str | None = None
+
+
+class CellEvidence(Struct, frozen=True, kw_only=True):
+    """One task under one load on one start."""
+
+    task: str
+    load: str
+    bench: Bench | None
+    counters: Counters | None
+    gpu: GpuSummary | None = None
+    failed: str | None = None
+
+
+class Start(Struct, frozen=True, kw_only=True):
+    """One measured start: its record, its facts, its cells, its replies."""
+
+    run: RunRecord
+    facts: ServerFacts | None
+    cells: tuple[CellEvidence, ...] = ()
+    replies: tuple[Reply, ...] = ()
+
+    def cell(self, task: str, load: str) -> CellEvidence | None:
+        """The cell of ``task`` under ``load``, or None where this start has none."""
+        return next((c for c in self.cells if c.task == task and c.load == load), None)
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """Everything the judge may use.
+
+    ``checks[folder][item]`` says whether that start's reply passed the item's check; items without
+    a check are absent. ``looks`` are the numbers of blocks at which somebody looked before.
+    """
+
+    recipe: Recipe
+    starts: tuple[Start, ...]
+    checks: dict[str, dict[str, bool]] = field(default_factory=dict)
+    looks: tuple[int, ...] = ()
+
+    def of(self, group: str) -> tuple[Start, ...]:
+        """The measured starts of one group, in order, failed ones included."""
+        return tuple(s for s in self.starts if s.run.group == group and not s.run.primer)
