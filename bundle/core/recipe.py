@@ -22,7 +22,7 @@ class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of every record a user writes: frozen, by keyword, unknown keys refused."""
 
 
-class Engine(Record):
+class Engine(Record, frozen=True, kw_only=True):
     """The engine of all groups that name no lock of their own."""
 
     version: str
@@ -30,7 +30,7 @@ class Engine(Record):
     lock: Name
 
 
-class PackageModel(Record, tag="package", tag_field="source"):
+class PackageModel(Record, frozen=True, kw_only=True, tag="package", tag_field="source"):
     """A model file inside a hash-locked package, converted to a snapshot.
 
     ``files`` are the sha256 of every file of the converted snapshot.
@@ -46,7 +46,7 @@ class PackageModel(Record, tag="package", tag_field="source"):
     licence: str = ""
 
 
-class HubModel(Record, tag="hub", tag_field="source"):
+class HubModel(Record, frozen=True, kw_only=True, tag="hub", tag_field="source"):
     """A Hugging Face Hub repository at one commit; ``unpinned`` until ``specbundle pin``."""
 
     repo: Annotated[str, Meta(pattern="^[^/ ]+/[^/ ]+$")]
@@ -65,7 +65,7 @@ class HubModel(Record, tag="hub", tag_field="source"):
     licence: str = ""
 
 
-class DirectoryModel(Record, tag="directory", tag_field="source"):
+class DirectoryModel(Record, frozen=True, kw_only=True, tag="directory", tag_field="source"):
     """A local snapshot. ``files`` may pin every file's sha256."""
 
     path: str
@@ -73,7 +73,7 @@ class DirectoryModel(Record, tag="directory", tag_field="source"):
     licence: str = ""
 
 
-class AssembledModel(Record, tag="assembled", tag_field="source"):
+class AssembledModel(Record, frozen=True, kw_only=True, tag="assembled", tag_field="source"):
     """A helper made of trained weights in this repository and rows copied from another model."""
 
     kind: Literal["llama-draft", "eagle3-head"]
@@ -89,7 +89,7 @@ Model = PackageModel | HubModel | DirectoryModel | AssembledModel
 Method = Literal["ngram", "ngram_gpu", "suffix", "draft_model", "eagle", "eagle3", "mtp"]
 
 
-class Speculative(Record, omit_defaults=True):
+class Speculative(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The speculative configuration as vLLM 0.32.0 takes it, without model and revision."""
 
     method: Method
@@ -110,14 +110,14 @@ class Speculative(Record, omit_defaults=True):
     max_model_len: Positive | None = None
 
 
-class Sweep(Record):
+class Sweep(Record, frozen=True, kw_only=True):
     """Values that expand one group into several, one variable at a time."""
 
     num_speculative_tokens: tuple[Positive, ...] = ()
     prompt_lookup: tuple[tuple[Positive, Positive], ...] = ()
 
 
-class Group(Record):
+class Group(Record, frozen=True, kw_only=True):
     """One server configuration. Exactly one group is the baseline.
 
     ``matches`` names the methods a matched baseline is the reference of (same engine path, no
@@ -136,7 +136,7 @@ class Group(Record):
     tasks: tuple[Name, ...] = ()
 
 
-class Workload(Record):
+class Workload(Record, frozen=True, kw_only=True):
     """Prompts of one task. ``output_tokens`` overrides the length each row asks for."""
 
     task: Name
@@ -145,7 +145,7 @@ class Workload(Record):
     output_tokens: Positive | None = None
 
 
-class Load(Record):
+class Load(Record, frozen=True, kw_only=True):
     """One load: a closed loop of ``concurrency`` clients, or requests per second."""
 
     requests: Positive
@@ -162,7 +162,7 @@ class Load(Record):
         return f"r{self.request_rate:g}"
 
 
-class Target(Record):
+class Target(Record, frozen=True, kw_only=True):
     """The load the decision is about."""
 
     concurrency: Positive | None = None
@@ -174,7 +174,7 @@ class Target(Record):
         return f"c{self.concurrency}" if self.concurrency is not None else f"r{self.request_rate:g}"
 
 
-class Design(Record):
+class Design(Record, frozen=True, kw_only=True):
     """Blocks, order and warming.
 
     ``primer`` says which configurations are started once, unmeasured, before the first block.
@@ -192,7 +192,7 @@ class Design(Record):
     looks: Positive = 1
 
 
-class Quality(Record):
+class Quality(Record, frozen=True, kw_only=True):
     """The quality pass. ``items`` takes the first so many rows; none means all of them.
 
     ``blocks`` are the blocks (1-based) that carry a quality pass; empty means every block.
@@ -211,7 +211,7 @@ class Quality(Record):
 LimitName = Literal["kv-capacity", "tail-tpot", "tail-ttft", "failed-requests", "quality"]
 
 
-class Policy(Record):
+class Policy(Record, frozen=True, kw_only=True):
     """What a shipped method must show, and what it may cost."""
 
     margin: Share = 0.05
@@ -221,7 +221,7 @@ class Policy(Record):
     limits_off: tuple[LimitName, ...] = ()
 
 
-class Serve(Record):
+class Serve(Record, frozen=True, kw_only=True):
     """Flags and environment that every server gets; ``true`` is a bare flag."""
 
     flags: dict[str, FlagValue]
@@ -230,7 +230,7 @@ class Serve(Record):
     request_timeout: Positive = 600
 
 
-class Recipe(Record):
+class Recipe(Record, frozen=True, kw_only=True):
     """One experiment, whole."""
 
     schema: Literal["specbundle.recipe/1"]
