@@ -163,7 +163,7 @@ def serve_vector(
     config = speculative_config(recipe, group, models)
     if config is not None:
         encoded = msgspec.json.encode(config).decode()
-        vector += ["--per-request-spec-decode-metrics", "detailed"]
+        vector += ["--per-request-spec-decode-metrics", recipe.serve.spec_metrics]
         vector += ["--speculative-config", encoded]
     return tuple(vector)
 

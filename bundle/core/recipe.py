@@ -226,6 +226,7 @@ class Serve(Record, frozen=True, kw_only=True):
 
     flags: dict[str, FlagValue]
     env: dict[str, str] = field(default_factory=dict)
+    spec_metrics: Literal["summary", "detailed"] = "summary"
     ready_timeout: Positive = 900
     request_timeout: Positive = 600
 
