@@ -1,0 +1,135 @@
+"""Freeze: inputs, recipe, own code, machine and engine, each recorded before anything is measured."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from bundle.core.design import expanded_groups, planned_runs, serve_vector
+from bundle.core.recipe import Recipe
+from bundle.errors import InputError
+from bundle.host import secrets
+from bundle.host.engine_facts import read_engine_facts
+from bundle.host.folders import host_errors, write_json, write_whole
+from bundle.host.hashing import sha256_of
+from bundle.host.resources import resource_root
+from bundle.host.system import allowed_environment, host_facts
+from bundle.host.wheel import source_commit, wheel_bytes, wheel_name
+
+
+class InputFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One pinned input: its place in the recipe, its file here, its hash."""
+
+    path: str
+    sha256: str
+    file: Path
+
+
+def find_inputs(recipe: Recipe, recipe_file: Path) -> tuple[InputFile, ...]:
+    """Every input of the recipe, found and checked against its hash.
+
+    A path is looked for beside the recipe's folder, then in the working folder, then among the
+    tool's own data.
+
+    Raises:
+        InputError: missing, or not the file that was pinned.
+    """
+    pinned = {w.path: w.sha256 for w in recipe.workloads}
+    pinned[recipe.quality.path] = recipe.quality.sha256
+    pinned[recipe.quality.acceptance_path] = recipe.quality.acceptance_sha256
+    return tuple(_found(path, sha, recipe_file) for path, sha in pinned.items())
+
+
+def _found(path: str, sha256: str, recipe_file: Path) -> InputFile:
+    places = [recipe_file.parent.parent / path, recipe_file.parent / path, Path(path)]
+    if path.startswith("data/"):
+        places.append(resource_root("data") / path.removeprefix("data/"))
+    file = next((p for p in places if p.is_file()), None)
+    if file is None:
+        raise InputError(
+            f"no such file; looked at {', '.join(str(p) for p in places)}",
+            where=path,
+            next_step="mend the path in the recipe",
+        )
+    found = sha256_of(file)
+    if found != sha256:
+        raise InputError(
+            f"expected sha256 {sha256}, found {found}",
+            where=str(file),
+            next_step="restore the file, or pin the new one in the recipe",
+        )
+    return InputFile(path=path, sha256=sha256, file=file)
+
+
+def freeze_inputs(
+    folder: Path, recipe: Recipe, recipe_text: str, inputs: tuple[InputFile, ...]
+) -> dict[str, Path]:
+    """Copy inputs, recipe and code into the run folder.
+
+    Returns:
+        The frozen copy of each input by its path in the recipe.
+    """
+    copies = {one.path: folder / "inputs" / Path(one.path).name for one in inputs}
+    with host_errors(folder):
+        (folder / "inputs").mkdir(parents=True, exist_ok=True)
+        for one in inputs:
+            shutil.copyfile(one.file, copies[one.path])
+    sums = "".join(f"{one.sha256}  {Path(one.path).name}\n" for one in inputs)
+    write_whole(folder / "inputs" / "SHA256SUMS", sums)
+    write_whole(folder / "recipes" / "recipe.toml", recipe_text)
+    write_json(folder / "recipes" / "recipe.json", recipe)
+    write_whole(folder / "code" / wheel_name(), wheel_bytes())
+    write_whole(folder / "code" / "COMMIT", source_commit() + "\n")
+    return copies
+
+
+def freeze_plan(folder: Path, recipe: Recipe) -> None:
+    """Record the argument vector of every group and the order of runs, with no shell anywhere."""
+    names = {key: f"models/{key}" for key in recipe.models}
+    vectors = {
+        group.name: ["vllm", *serve_vector(recipe, group, port=0, models=names)]
+        for group in expanded_groups(recipe)
+    }
+    write_json(folder / "recipes" / "vectors.json", vectors)
+    order = [plan.folder for plan in planned_runs(recipe)]
+    write_json(folder / "recipes" / "order.json", order)
+
+
+def freeze_host(folder: Path) -> None:
+    """Record the machine and the variables that may change a measurement."""
+    write_json(folder / "system" / "host.json", host_facts())
+    known = secrets.environment_secrets()
+    write_json(
+        folder / "system" / "environment.json",
+        secrets.scrub_env(allowed_environment(), known=known),
+    )
+
+
+def freeze_engine(folder: Path, name: str, python: Path, env: Mapping[str, str]) -> None:
+    """Record what the engine says of itself (a minute on a slow machine; kept once made)."""
+    if (folder / "locks" / f"pip-inspect.{name}.json").exists():
+        return
+    texts = read_engine_facts(python, dict(env))
+    known = secrets.environment_secrets()
+    for file, text in texts.items():
+        if file != "pip-inspect.json":
+            stem, _, ending = file.rpartition(".")
+            clean = secrets.scrub_text(text, known=known)
+            write_whole(folder / "system" / f"{stem}.{name}.{ending}", clean)
+    write_json(
+        folder / "locks" / f"pip-inspect.{name}.json",
+        secrets.scrub_json(_short_inspect(texts["pip-inspect.json"]), known=known),
+    )
+
+
+def _short_inspect(text: str) -> object:
+    """``pip inspect`` without the packages' long descriptions (2 MB become 0.2)."""
+    report = json.loads(text)
+    for one in report["installed"]:
+        one["metadata"].pop("description", None)
+        one.pop("metadata_location", None)
+    return report
