@@ -1,4 +1,4 @@
-"""Freeze: inputs, recipe, own code, machine and engine, each recorded before anything is measured."""
+"""Freeze: inputs, recipe, code, machine, engine: recorded before anything is measured."""
 
 from __future__ import annotations
 
