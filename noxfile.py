@@ -1,0 +1,131 @@
+"""Every session is a thin door to the command; what follows ``--`` is passed on."""
+
+import os
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["lint", "types", "fast"]
+nox.options.reuse_existing_virtualenvs = True
+
+RECIPES = sorted(Path("recipes").glob("*.toml"))
+PROJECT = nox.project.load_toml("pyproject.toml")
+# The tool ends its servers before it ends itself: that takes longer than nox waits by default.
+PATIENT = {"interrupt_timeout": 120.0, "terminate_timeout": 120.0}
+
+
+def group(name: str) -> list[str]:
+    """The requirements of one dependency group."""
+    return nox.project.dependency_groups(PROJECT, name)
+
+
+def tool(session: nox.Session, *words: str) -> None:
+    """Install the tool, and uv for quick engine environments, and run one of its commands."""
+    session.install(".", "uv")
+    session.run("specbundle", *words, *session.posargs, **PATIENT)
+
+
+def bundle_session(recipe: Path) -> None:
+    """One session that runs one recipe."""
+
+    @nox.session(name=f"bundle-{recipe.stem}")
+    def run_recipe(session: nox.Session) -> None:
+        tool(session, "run", str(recipe))
+
+    run_recipe.__doc__ = f"Make the bundle of {recipe}."
+
+
+for one in RECIPES:
+    bundle_session(one)
+
+
+@nox.session
+def verify(session: nox.Session) -> None:
+    """Check an archive: executes nothing from it, needs no network."""
+    tool(session, "verify")
+
+
+@nox.session
+def rerun(session: nox.Session) -> None:
+    """Repeat the experiment of an archive and judge it against the original."""
+    tool(session, "rerun")
+
+
+@nox.session
+def report(session: nox.Session) -> None:
+    """Render the report of an archive or run folder again."""
+    tool(session, "report")
+
+
+@nox.session
+def judge(session: nox.Session) -> None:
+    """Judge numbers that exist already."""
+    tool(session, "judge")
+
+
+@nox.session
+def pin(session: nox.Session) -> None:
+    """Resolve a recipe's models to commits and hashes."""
+    tool(session, "pin")
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Make the engine locks anew."""
+    tool(session, "lock")
+
+
+@nox.session
+def workloads(session: nox.Session) -> None:
+    """Make or check the prompts."""
+    tool(session, "workloads")
+
+
+@nox.session
+def doctor(session: nox.Session) -> None:
+    """Say what this machine has and lacks."""
+    tool(session, "doctor")
+
+
+@nox.session
+def plan(session: nox.Session) -> None:
+    """Show what a recipe would run, without running it."""
+    tool(session, "plan")
+
+
+@nox.session
+def simulate(session: nox.Session) -> None:
+    """Simulate the statistics: coverage and error rates."""
+    tool(session, "simulate")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format and lint."""
+    session.install(*group("lint"))
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types strictly."""
+    session.install(".", "nox", *group("types"))
+    session.run("mypy")
+
+
+@nox.session
+def fast(session: nox.Session) -> None:
+    """Run the tests that need neither engine nor browser."""
+    session.install(".", *group("test"))
+    marks = "not engine and not browser and not slow"
+    session.run("python", "-m", "pytest", "-m", marks, *session.posargs, **PATIENT)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run everything a user's machine can run, the real engine included."""
+    session.install(".", "uv", *group("test"))
+    arguments = session.posargs or ["--cov", "--cov-report=term-missing:skip-covered"]
+    session.run("python", "-m", "pytest", *arguments, **PATIENT, env=dict(os.environ))
