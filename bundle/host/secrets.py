@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bundle.core.secret_patterns import SCANNED_BYTES, STARS, is_secret_name, strip_text
+from bundle.core.secret_patterns import STARS, is_secret_name, secrets_in, strip_text
 from bundle.errors import BundleError
 from bundle.host.hashing import BLOCK
 
@@ -129,12 +129,12 @@ def scan(
             others (weights, wheels), which are held against their published hashes instead.
     """
     exact = tuple(secret.encode() for secret in known)
-    prefixes = tuple(literal_only)
+    unread = tuple(literal_only)
     found: dict[Finding, None] = {}
     for name, source in sorted(files.items()):
-        patterns = () if name.startswith(prefixes) else SCANNED_BYTES
+        published = name.startswith(unread)
         for block in _blocks(source):
-            for kind, secret in _in_block(block, exact, patterns):
+            for kind, secret in _in_block(block, exact, published=published):
                 finding = Finding(path=name, kind=kind, mark=_mark(secret))
                 if finding.mark not in accepted:
                     found[finding] = None
@@ -158,14 +158,13 @@ def refuse(findings: Sequence[Finding]) -> None:
 
 
 def _in_block(
-    block: bytes, exact: Sequence[bytes], patterns: Sequence[tuple[str, object]]
+    block: bytes, exact: Sequence[bytes], *, published: bool
 ) -> Iterator[tuple[str, bytes]]:
     for secret in exact:
         if secret in block:
             yield "a secret of this machine", secret
-    for kind, regex in SCANNED_BYTES if patterns else ():
-        for match in regex.finditer(block):
-            yield kind, match["secret"]
+    if not published:
+        yield from secrets_in(block)
 
 
 def _blocks(source: Path | bytes) -> Iterator[bytes]:

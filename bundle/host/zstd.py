@@ -33,8 +33,8 @@ def read_frame(path: Path) -> Frame:
     """Walk the one frame that ``path`` must consist of.
 
     Raises:
-        BundleError: not readable, not zstd, cut off, damaged block headers, a dictionary, or more than one
-            frame or other bytes after it.
+        BundleError: not readable, not zstd, cut off, damaged block headers, a dictionary, or
+            another frame or other bytes after it.
     """
     try:
         return _read(path)
