@@ -1,0 +1,215 @@
+"""Section 1: which method ships for which task at the target load, how sure, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bundle.core.report.context import Context
+from bundle.core.report.metrics import E2EL, THROUGHPUT, TPOT, short
+from bundle.core.report.numbers import NBSP, NOT_MEASURED, change, interval, share, worsening
+from bundle.core.report.parts import Block, Cell, Section, Table, Tone, columns
+from bundle.core.report.text import counted, listed, slug
+from bundle.core.report.words import (
+    VERDICT_TONES,
+    by_verdict,
+    decision,
+    is_rate,
+    load_words,
+    range_words,
+)
+from bundle.core.results import LimitRow, VerdictRow
+
+LIMIT_WORDS = {
+    "SHOWN": "within the limit",
+    "BROKEN": "limit broken",
+    "NOT SHOWN": "not shown to be within the limit",
+    "NOT MEASURED": NOT_MEASURED,
+    "OFF": "not judged: switched off by the recipe",
+}
+LIMIT_TONES: dict[str, Tone] = {"SHOWN": "good", "BROKEN": "bad", "NOT SHOWN": "unsure"}
+
+
+def section(context: Context) -> Section:
+    """Build section 1."""
+    return Section(
+        id="decision",
+        number=1,
+        title="Decision",
+        lead=(policy(context),),
+        blocks=tuple(_task(context, task) for task in context.tasks if context.verdicts(task)),
+    )
+
+
+def policy(context: Context) -> str:
+    """Target load, margin and limits, as they stand above the verdicts."""
+    rules = context.recipe.policy
+    metrics = "time per token and output throughput"
+    if is_rate(context.results.target):
+        metrics = "time per token and end-to-end latency"
+    limits = [
+        f"KV capacity loss at most {share(rules.kv_capacity_loss)}",
+        f"P{rules.tail_percentile} TPOT and P{rules.tail_percentile} TTFT at most "
+        f"{worsening(rules.tail_worsening)}",
+        "no failed request",
+        "no loss of quality",
+    ]
+    off = f" Switched off by the recipe: {listed(rules.limits_off)}." if rules.limits_off else ""
+    return (
+        f"Target load: {load_words(context.results.target)}. To ship, {metrics} must both beat "
+        f"the baseline by more than {change(1 + context.results.margin)} at the lower end of the "
+        f"95{NBSP}% interval, and every limit must be shown: {listed(limits)}.{off}"
+    )
+
+
+def headline(context: Context, task: str) -> tuple[str, Tone]:
+    """The answer for one task in one sentence."""
+    rows = context.verdicts(task)
+    ships = [row for row in rows if row.verdict == "SHIP"]
+    at = load_words(context.results.target)
+    if ships:
+        best = sorted(ships, key=lambda row: -_gain(context, row))
+        first = best[0]
+        span = range_words(first.ship_range or (first.load,))
+        others = [row.group for row in best[1:]]
+        more = f" {listed(others).capitalize()} would pass too, with less gain." if others else ""
+        return f"Ship {first.group}: shown at {span}.{more}", "good"
+    open_rows = [row.group for row in rows if row.verdict == "INCONCLUSIVE"]
+    if open_rows:
+        return f"Nothing is shown to ship at {at}; {listed(open_rows)} not decided.", "unsure"
+    if rows and all(row.verdict == "INVALID" for row in rows):
+        return f"No verdict at {at}: no comparison holds.", "void"
+    return f"Nothing ships at {at}.", "bad"
+
+
+def _gain(context: Context, row: VerdictRow) -> float:
+    effect = context.effect(row.group, row.task, row.load, TPOT)
+    return effect.ratio if effect is not None and effect.ratio is not None else 0.0
+
+
+def _task(context: Context, task: str) -> Block:
+    sentence, _ = headline(context, task)
+    loads = {row.load for row in context.verdicts(task)}
+    second = E2EL if all(is_rate(load) for load in loads) else THROUGHPUT
+    table = Table(
+        id=f"verdicts-{slug(task)}",
+        caption=f"{task}: verdicts at {listed(sorted(load_words(load) for load in loads))}",
+        columns=columns(
+            "Group",
+            "Verdict",
+            "#TPOT",
+            f"#{short(second)}",
+            "Tail latency",
+            "KV capacity",
+            "Quality",
+        ),
+        rows=tuple(_row(context, row, second) for row in by_verdict(context.verdicts(task))),
+        note="Changes against the baseline at the target load; + is faster. Below each the "
+        "95\u00a0% interval over server starts.",
+        cards=True,
+    )
+    return Block(id=f"decision-{slug(task)}", title=f"{task}: {sentence}", tables=(table,))
+
+
+def _row(context: Context, row: VerdictRow, second: str) -> tuple[Cell, ...]:
+    assumed = " Rests on assumed noise." if row.assumed_noise else ""
+    return (
+        Cell(text=row.group, sub=context.about.get(row.group, "")),
+        Cell(
+            text=row.verdict,
+            sub=decision(row, context.results.margin) + assumed,
+            tone=VERDICT_TONES[row.verdict],
+            badge=True,
+        ),
+        effect_cell(context, row, TPOT),
+        effect_cell(context, row, second),
+        _limits_cell([x for x in row.limits if x.name.startswith("tail")]),
+        _limits_cell([x for x in row.limits if x.name.startswith("kv")]),
+        _quality_cell(context, row),
+    )
+
+
+def effect_cell(context: Context, row: VerdictRow, metric: str) -> Cell:
+    """An effect with its interval; without one it says so."""
+    effect = context.effect(row.group, row.task, row.load, metric)
+    if effect is None or effect.ratio is None:
+        return Cell(text=NOT_MEASURED, tone="muted")
+    margin = context.results.margin
+    return Cell(
+        text=change(effect.ratio, effect.lower, effect.upper, margin=margin),
+        sub=interval(effect.lower, effect.upper, margin=margin),
+    )
+
+
+def limit_words(limit: LimitRow) -> str:
+    """One limit: its name, the worsening with its interval, and the state in words."""
+    state = LIMIT_WORDS[limit.state]
+    if limit.worsening is None:
+        return f"{limit_name(limit.name)}: {state}"
+    span = ""
+    if limit.lower is not None and limit.upper is not None:
+        span = f" ({interval(1 + limit.lower, 1 + limit.upper)})"
+    return f"{limit_name(limit.name)} {worsening(limit.worsening)}{span}: {state}"
+
+
+_LIMIT_NAMES = {
+    "kv-capacity": "KV capacity loss",
+    "tail-tpot": "tail TPOT",
+    "tail-ttft": "tail TTFT",
+    "failed-requests": "failed requests",
+    "quality": "quality",
+}
+
+
+def limit_name(name: str) -> str:
+    """A limit's name in words."""
+    return _LIMIT_NAMES.get(name, name)
+
+
+def _limits_cell(limits: Sequence[LimitRow]) -> Cell:
+    if not limits:
+        return Cell(text="not judged", tone="muted")
+    order = ("BROKEN", "NOT SHOWN", "NOT MEASURED", "SHOWN", "OFF")
+    worst = min(limits, key=lambda x: order.index(x.state))
+    off = all(limit.state == "OFF" for limit in limits)
+    return Cell(
+        text="not judged" if off else LIMIT_WORDS[worst.state],
+        sub="; ".join(_limit_detail(limit) for limit in limits),
+        tone=LIMIT_TONES.get(worst.state, "muted"),
+    )
+
+
+def _limit_detail(limit: LimitRow) -> str:
+    if limit.state == "OFF":
+        return f"{limit_name(limit.name)}: switched off"
+    if limit.worsening is None:
+        return f"{limit_name(limit.name)}: {limit.reason or NOT_MEASURED}"
+    if limit.name == "kv-capacity":
+        amount = f"{share(limit.worsening)} lost" if limit.worsening >= 0 else "no loss"
+        return f"{amount}, limit {share(limit.limit)}"
+    span = ""
+    if limit.lower is not None and limit.upper is not None:
+        span = f" ({interval(1 + limit.lower, 1 + limit.upper)})"
+    asked = f", limit {worsening(limit.limit)}" if limit.limit is not None else ""
+    return f"{limit_name(limit.name)} {worsening(limit.worsening)}{span}{asked}"
+
+
+def _quality_cell(context: Context, row: VerdictRow) -> Cell:
+    quality = context.quality(row.group)
+    limit = next((x for x in row.limits if x.name == "quality"), None)
+    if limit is not None and limit.state == "OFF":
+        return Cell(text="not judged", sub="switched off by the recipe", tone="muted")
+    if quality is None:
+        return Cell(text=NOT_MEASURED, tone="muted")
+    words = {
+        "SHOWN": "no loss shown",
+        "BROKEN": "worse",
+        "NOT SHOWN": "not shown",
+        "NOT MEASURED": NOT_MEASURED,
+    }
+    detail = (
+        f"{counted(quality.losses, 'item')} lost, {quality.wins:,} won of {quality.items:,}"
+        if quality.items
+        else quality.reason
+    )
+    tones: dict[str, Tone] = {"SHOWN": "good", "BROKEN": "bad", "NOT SHOWN": "unsure"}
+    return Cell(text=words[quality.state], sub=detail, tone=tones.get(quality.state, "muted"))

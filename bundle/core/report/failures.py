@@ -1,0 +1,91 @@
+"""Section 4: what brought nothing and what did not run, kept on purpose."""
+
+from __future__ import annotations
+
+from bundle.core.report.context import Context
+from bundle.core.report.decision import effect_cell
+from bundle.core.report.metrics import E2EL, THROUGHPUT, TPOT
+from bundle.core.report.parts import Block, Cell, Section, Table, columns
+from bundle.core.report.text import clip, counted, listed
+from bundle.core.report.why import reason
+from bundle.core.report.words import VERDICT_TONES, is_rate, load_words
+from bundle.core.results import VerdictRow
+
+
+def section(context: Context) -> Section:
+    """Build section 4."""
+    return Section(
+        id="failed",
+        number=4,
+        title="No gain, and failed",
+        lead=(summary(context),),
+        blocks=(*_no_gain(context), *_failed(context)),
+    )
+
+
+def summary(context: Context) -> str:
+    """How many comparisons brought nothing and how many runs gave no numbers."""
+    rows = [row for row in context.results.verdicts if row.verdict != "SHIP"]
+    failed = context.results.failed
+    runs = listed(sorted({row.group for row in failed}))
+    tail = f" ({runs})" if failed else ""
+    silent = counted(len(failed), "planned run or cell", "planned runs or cells")
+    return (
+        f"{counted(len(rows), 'comparison').capitalize()} did not lead to a shipped method; "
+        f"{silent} gave no numbers{tail}."
+    )
+
+
+def _no_gain(context: Context) -> tuple[Block, ...]:
+    rows = tuple(_row(context, row) for row in context.results.verdicts if row.verdict != "SHIP")
+    if not rows:
+        return ()
+    table = Table(
+        id="no-gain-table",
+        caption="Configurations that did not ship",
+        columns=columns(
+            "Group", "Task", "Verdict", "#TPOT", "#Throughput or end-to-end", "What the numbers say"
+        ),
+        rows=rows,
+        cards=True,
+    )
+    return (Block(id="no-gain", title="What was tried without success", tables=(table,)),)
+
+
+def _row(context: Context, row: VerdictRow) -> tuple[Cell, ...]:
+    second = E2EL if is_rate(row.load) else THROUGHPUT
+    even = context.break_even(row.group, row.task, row.load)
+    said = [f"{text[:1].upper()}{text[1:]}" for text in row.reasons]
+    if even is not None:
+        said.append(reason(context, even))
+    return (
+        Cell(text=row.group, sub=context.about.get(row.group, "")),
+        Cell(text=row.task, sub=load_words(row.load)),
+        Cell(text=row.verdict, sub=row.kind or "", tone=VERDICT_TONES[row.verdict], badge=True),
+        effect_cell(context, row, TPOT),
+        effect_cell(context, row, second),
+        Cell(text=" ".join(f"{x.rstrip('.')}." for x in said) or "No reason was recorded."),
+    )
+
+
+def _failed(context: Context) -> tuple[Block, ...]:
+    rows = tuple(
+        (
+            Cell(text=row.group, sub=f"cell {row.cell}" if row.cell else "the whole start"),
+            Cell(text=row.folder, code=True),
+            Cell(text=row.cause, tone="bad"),
+            Cell(text=clip(row.text)),
+            Cell(text=clip(row.line, 400) if row.line else "-", code=bool(row.line)),
+        )
+        for row in context.results.failed
+    )
+    if not rows:
+        return ()
+    table = Table(
+        id="failed-table",
+        caption="Planned runs and cells without numbers",
+        columns=columns("Group", "Run", "Cause", "What happened", "Line of the log"),
+        rows=rows,
+        cards=True,
+    )
+    return (Block(id="failed-runs", title="Runs that failed", tables=(table,)),)

@@ -1,0 +1,98 @@
+"""Section 10: what these numbers do not show."""
+
+from __future__ import annotations
+
+from bundle.core.report.context import Context
+from bundle.core.report.parts import Block, Section, Table, cells, columns
+from bundle.core.report.text import counted, listed
+from bundle.core.report.words import load_words
+
+
+def section(context: Context) -> Section:
+    """Build section 10."""
+    return Section(
+        id="limits",
+        number=10,
+        title="Limits",
+        lead=(
+            context.recipe.represents
+            or "The recipe does not say what its prompts stand for; other workloads may differ.",
+        ),
+        blocks=(_samples(context), *_unstable(context), *_not_run(context), *_notes(context)),
+    )
+
+
+def _samples(context: Context) -> Block:
+    starts = context.results.starts_per_group
+    said = listed([f"{group} {number}" for group, number in starts.items()], "not recorded")
+    loads = Table(
+        id="samples-table",
+        caption="Requests per start and cell",
+        columns=columns("Load", "#Requests", "Tasks"),
+        rows=tuple(
+            cells(load_words(x.label), f"{x.requests:,}", listed(x.tasks or context.tasks))
+            for x in context.recipe.loads
+        ),
+    )
+    verdicts = len(context.results.verdicts)
+    return Block(
+        id="samples",
+        title="Sample sizes",
+        paragraphs=(
+            f"Server starts with numbers: {said}. The unit of repetition is the server start.",
+            f"{counted(verdicts, 'verdict').capitalize()} from one run. Each is a test over all "
+            "its metrics; among the verdicts nothing is corrected.",
+        ),
+        tables=(loads,),
+    )
+
+
+def _unstable(context: Context) -> tuple[Block, ...]:
+    tail = context.recipe.policy.tail_percentile
+    need = 1000 if tail == 99 else 200
+    few = [
+        f"{load_words(x.label)} ({x.requests:,})" for x in context.recipe.loads if x.requests < need
+    ]
+    if not few:
+        return ()
+    text = (
+        f"A P{tail} is stable from {need:,} requests a start. Fewer were sent at {listed(few)}: "
+        "percentiles there are unstable and decide nothing."
+    )
+    return (Block(id="unstable", title="Unstable percentiles", paragraphs=(text,)),)
+
+
+def not_run(context: Context) -> dict[str, list[str]]:
+    """Checks that did not run, with the group and task they were missing for."""
+    found: dict[str, list[str]] = {}
+    for row in context.results.verdicts:
+        for check in row.checks_not_run:
+            found.setdefault(check, []).append(f"{row.group} {row.task}")
+    return found
+
+
+def _not_run(context: Context) -> tuple[Block, ...]:
+    found = not_run(context)
+    if not found:
+        text = (
+            "Every check of every verdict ran."
+            if context.results.verdicts
+            else "No verdict was made."
+        )
+        return (Block(id="not-run", title="Checks that did not run", paragraphs=(text,)),)
+    total = len(context.results.verdicts)
+    table = Table(
+        id="not-run-table",
+        caption="A check that did not run is never counted as passed",
+        columns=columns("Check", "Missing for"),
+        rows=tuple(
+            cells(check, "every verdict" if len(places) == total else listed(places))
+            for check, places in found.items()
+        ),
+    )
+    return (Block(id="not-run", title="Checks that did not run", tables=(table,)),)
+
+
+def _notes(context: Context) -> tuple[Block, ...]:
+    notes = context.results.notes
+    return (Block(id="notes", title="Notes of the judge", paragraphs=notes),) if notes else ()

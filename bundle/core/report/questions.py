@@ -1,0 +1,111 @@
+"""The questions a design review asks, each answered in one line with the place that says more."""
+
+from __future__ import annotations
+
+from bundle.core.report.context import Context
+from bundle.core.report.cost import kv_words
+from bundle.core.report.decision import headline
+from bundle.core.report.failures import summary
+from bundle.core.report.flags import split
+from bundle.core.report.limits import not_run
+from bundle.core.report.metrics import TPOT
+from bundle.core.report.numbers import change, interval, noise
+from bundle.core.report.origins import VERIFY, vectors
+from bundle.core.report.parts import Question
+from bundle.core.report.text import counted, listed
+from bundle.core.report.why import reason
+from bundle.core.report.words import load_words
+
+
+def questions(context: Context) -> tuple[Question, ...]:
+    """The ten questions in the order in which they come up."""
+    asked = (
+        (f"Which method ships at {load_words(context.results.target)}?", _ships, "#decision"),
+        ("How sure is it?", _sure, "#speed"),
+        ("What does it cost in KV capacity?", _capacity, "#cost"),
+        ("Why does a method lose?", _loses, "#why"),
+        ("What failed?", summary, "#failed"),
+        ("Which model revisions?", _revisions, "#models"),
+        ("What differs in flags?", _flags, "#flags"),
+        ("Is it signed?", _signed, "#check"),
+        ("How is it repeated?", _repeat, "#check"),
+        ("What was not measured?", _missing, "#not-run"),
+    )
+    return tuple(
+        Question(question=text, answer=answer(context), href=href) for text, answer, href in asked
+    )
+
+
+def _ships(context: Context) -> str:
+    found = [f"{t}: {headline(context, t)[0]}" for t in context.tasks if context.verdicts(t)]
+    return " ".join(found) or "No verdict was made."
+
+
+def _shipped(context: Context) -> list[tuple[str, str, str]]:
+    rows = [row for row in context.results.verdicts if row.verdict == "SHIP"]
+    return [(row.group, row.task, row.load) for row in rows]
+
+
+def _sure(context: Context) -> str:
+    starts = context.results.starts_per_group
+    base = starts.get(context.baseline)
+    repeated = f"{counted(base, 'baseline start')}. " if base is not None else ""
+    parts = []
+    for group, task, load in _shipped(context):
+        row = context.effect(group, task, load, TPOT)
+        if row is not None:
+            gain = change(row.ratio, row.lower, row.upper)
+            spread = interval(row.lower, row.upper)
+            parts.append(
+                f"{group} {task} {gain} in TPOT ({spread}), {noise(row.noise_sd)} between starts"
+            )
+    return f"{repeated}{'; '.join(parts) or 'Nothing ships, so there is no gain to be sure of'}."
+
+
+def _capacity(context: Context) -> str:
+    groups = dict.fromkeys(group for group, _, _ in _shipped(context)) or dict.fromkeys(
+        context.methods
+    )
+    return f"{'; '.join(f'{g}: {kv_words(context.capacity(g))}' for g in groups)}."
+
+
+def _loses(context: Context) -> str:
+    target = context.results.target
+    lost = [row for row in context.results.verdicts if row.verdict == "ABANDON"]
+    said = [
+        reason(context, even)
+        for row in lost
+        if (even := context.break_even(row.group, row.task, target)) is not None
+    ]
+    if said:
+        return " ".join(said[:2])
+    return "No method was abandoned." if not lost else "Step times were not measured."
+
+
+def _revisions(context: Context) -> str:
+    models = context.provenance.models
+    return (
+        listed(
+            [f"{m.role} {m.source} at {(m.revision or 'no revision')[:12]}" for m in models],
+            "Not recorded",
+        )
+        + "."
+    )
+
+
+def _flags(context: Context) -> str:
+    _, differing = split(vectors(context)[0])
+    return f"{listed(list(differing), 'Nothing')}."
+
+
+def _signed(_: Context) -> str:
+    return f"UNSIGNED as far as a report inside the bundle can know; {VERIFY} names the signer."
+
+
+def _repeat(_: Context) -> str:
+    return "nox -s rerun -- FILE.tar.zst builds the environment again and judges every claim."
+
+
+def _missing(context: Context) -> str:
+    missing = list(not_run(context))
+    return f"{listed(missing, 'Every check of every verdict ran')}."
