@@ -17,7 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from bundle.core.design import expanded_groups
-from bundle.core.recipe import Group, Recipe
+from bundle.core.recipe import Group, Model, Recipe
 from bundle.errors import RecipeError
 
 _PLACE = re.compile(r"^(?P<text>.*) - at `(?P<path>.+)`$", re.DOTALL)
@@ -140,17 +140,17 @@ def _type_at(path: str, raw: object) -> Any:
 
 
 def _element(value: object, index: str) -> object:
-    if isinstance(value, list):
-        return value[int(index)] if index.isdigit() else None
-    if isinstance(value, dict):
-        tagged = [v for v in value.values() if isinstance(v, dict)]
-        return tagged[0] if tagged else None
-    return None
+    """One element of a raw list by its index, or of a raw table's values: the first table."""
+    if isinstance(value, list) and index.isdigit():
+        return value[int(index)]
+    inner = value.values() if isinstance(value, dict) else ()
+    return next((v for v in inner if isinstance(v, dict)), None)
 
 
 def _field_type(kind: Any, name: str) -> Any:
-    hints = {f.name: f.type for f in msgspec.structs.fields(kind)}
-    return hints[name]
+    if name == kind.__struct_config__.tag_field:
+        return Literal[tuple(member.__struct_config__.tag for member in get_args(Model))]
+    return next(f.type for f in msgspec.structs.fields(kind) if f.name == name)
 
 
 def _element_type(kind: Any) -> Any:
@@ -222,9 +222,9 @@ def _one(recipe: Recipe, group: Group) -> Iterator[tuple[str, str]]:
     low, high = spec.prompt_lookup_min, spec.prompt_lookup_max
     if low is not None and high is not None and low > high:
         yield f"prompt_lookup_min = {low} is above prompt_lookup_max = {high}", "prompt_lookup_min"
-    for low, high in group.sweep.prompt_lookup if group.sweep else ():
-        if low > high:
-            yield f"sweep window {low} to {high} runs backwards", "prompt_lookup"
+    windows = group.sweep.prompt_lookup if group.sweep else ()
+    backwards = [(a, b) for a, b in windows if a > b]
+    yield from ((f"sweep window {a} to {b} runs backwards", "prompt_lookup") for a, b in backwards)
     if spec.rejection_sample_method == "synthetic" and not (
         spec.synthetic_acceptance_rates or spec.synthetic_acceptance_length
     ):
@@ -250,5 +250,5 @@ def _load_problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a recipe, as kept in ``recipes/recipe.schema.json``."""
-    schema = msgspec.json.schema(Recipe)
+    schema = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(Recipe)))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Recipe", **schema}
