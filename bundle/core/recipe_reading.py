@@ -232,17 +232,21 @@ def _one(recipe: Recipe, group: Group) -> Iterator[tuple[str, str]]:
 
 
 def _load_problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    for load in recipe.loads:
-        if (load.concurrency is None) == (load.request_rate is None):
-            yield "a load needs exactly one of concurrency and request_rate", "loads"
-            return
-    labels = [load.label for load in recipe.loads]
-    yield from ((f"two loads are {label}", "loads") for label in _twice(labels))
     target = recipe.design.target
-    if (target.concurrency is None) == (target.request_rate is None):
+    if any((x.concurrency is None) == (x.request_rate is None) for x in recipe.loads):
+        yield "a load needs exactly one of concurrency and request_rate", "loads"
+    elif (target.concurrency is None) == (target.request_rate is None):
         yield "target needs exactly one of concurrency and request_rate", "target"
-    elif target.label not in labels:
-        yield f"target {target.label} is not among the loads {', '.join(labels)}", "target"
+    else:
+        yield from _label_problems(recipe)
+
+
+def _label_problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    labels = [load.label for load in recipe.loads]
+    target = recipe.design.target.label
+    yield from ((f"two loads are {label}", "loads") for label in _twice(labels))
+    if target not in labels:
+        yield f"target {target} is not among the loads {', '.join(labels)}", "target"
     tasks = {w.task for w in recipe.workloads}
     for load in recipe.loads:
         yield from ((f"no workload is called `{t}`", t) for t in load.tasks if t not in tasks)
