@@ -181,10 +181,11 @@ def narrowed(
     Names that the recipe does not have are the caller's to refuse.
     """
     design = msgspec.structs.replace(recipe.design, rounds=rounds or recipe.design.rounds)
+    pool = expanded_groups(recipe) if groups else recipe.groups
     return msgspec.structs.replace(
         recipe,
         design=design,
-        groups=tuple(g for g in recipe.groups if not groups or _stays(g, groups)),
+        groups=tuple(g for g in pool if not groups or _stays(g, groups)),
         workloads=tuple(w for w in recipe.workloads if not tasks or w.task in tasks),
         loads=tuple(x for x in recipe.loads if not concurrency or x.concurrency in concurrency),
     )

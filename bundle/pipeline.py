@@ -1,0 +1,191 @@
+"""The stages in order: the architecture on one screen.
+
+``pin`` and ``freeze`` fix what is measured, ``run`` measures, ``judge`` decides, ``report`` shows,
+``pack`` seals. Stages talk through the files of the run folder only.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import psutil
+from msgspec import Struct
+
+from bundle.core.account import Account, account_lines
+from bundle.core.progress import Progress
+from bundle.core.recipe import Recipe
+from bundle.errors import Interrupted, NothingMeasured
+from bundle.host.folders import RunFolder, RunState, open_run_folder
+from bundle.host.resources import resource_root
+from bundle.stages import head, measuring
+from bundle.stages.freeze import find_inputs, freeze_host, freeze_inputs, freeze_plan
+from bundle.stages.judge import judge
+from bundle.stages.pack import pack
+from bundle.stages.recipe import Request, digest, load, narrowing
+from bundle.stages.report import render
+
+__all__ = ["Made", "Request", "make"]
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """What one run made, and the lines that say so."""
+
+    archive: Path
+    lines: tuple[str, ...]
+
+
+class Work(Struct, kw_only=True):
+    """One run in progress."""
+
+    request: Request
+    recipe: Recipe
+    text: str
+    file: Path
+    folder: RunFolder
+    state: RunState
+    account: Account
+    progress: Progress
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self.folder.path
+
+
+def prepare(work: Work) -> None:
+    """Pin and freeze: engine, models, inputs, machine, order of runs."""
+    with work.account.phase("preparing"):
+        inputs = find_inputs(work.recipe, work.file)
+        freeze_inputs(work.path, work.recipe, work.text, inputs)
+        freeze_plan(work.path, work.recipe)
+        freeze_host(work.path)
+
+
+def measure(work: Work) -> None:
+    """Run: every planned start that is not finished yet."""
+    measuring.measure_all(
+        work.path, work.recipe, work.request, account=work.account, progress=work.progress
+    )
+
+
+def decide(work: Work) -> None:
+    """Judge what was measured."""
+    with work.account.phase("judging"):
+        work.progress.message("judging")
+        judge(work.path, narrowed=narrowing(work.request))
+    if not head.any_measured(work.path):
+        raise NothingMeasured(
+            "no start gave one usable measurement",
+            where=str(work.path / "runs"),
+            next_step="read the causes in runs/*/*/run.json and the logs beside them",
+        )
+
+
+def show(work: Work) -> None:
+    """Report: ``bundle.json`` first, since the report shows it."""
+    with work.account.phase("report and packing"):
+        work.progress.message("rendering the report")
+        head.write_head(
+            work.path, work.recipe, work.request, work.state, seconds=work.account.seconds()
+        )
+        render(work.path)
+
+
+def seal(work: Work) -> Made:
+    """Pack the archive and put the report beside it."""
+    with work.account.phase("report and packing"):
+        work.progress.message("packing the archive")
+        work.request.reports.mkdir(parents=True, exist_ok=True)
+        packed = pack(work.path, work.request.reports, stem=work.recipe.name)
+        copies = head.copy_reports(work.path, packed.archive)
+    seconds = work.account.seconds()
+    work.folder.save(
+        RunState(
+            started=work.state.started,
+            rounds=work.recipe.design.rounds,
+            finished=True,
+            looks=(*work.state.looks, work.recipe.design.rounds),
+            seconds=seconds,
+            archive=packed.archive.name,
+        )
+    )
+    lines = (*head.summary(work.path), "", *account_lines(seconds), "")
+    return Made(
+        archive=packed.archive, lines=(*lines, *(str(p) for p in (packed.archive, *copies)))
+    )
+
+
+STAGES: tuple[Callable[[Work], None], ...] = (prepare, measure, decide, show)
+
+
+def make(request: Request, progress: Progress) -> Made:
+    """Run a recipe from frozen inputs to archive and report.
+
+    Raises:
+        SpecbundleError: with the exit code of what went wrong; finished runs stay.
+    """
+    began = time.monotonic() - (time.time() - psutil.Process().create_time())
+    recipe, text, file = load(request)
+    head.require_writable(request.reports)
+    head.require_pdf()
+    path = request.reports / "work" / f"{recipe.name}-{digest(recipe)[:8]}"
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    folder, resumed = open_run_folder(
+        path, fresh=request.fresh, rounds=recipe.design.rounds, now=now
+    )
+    try:
+        state = folder.state() or RunState(started=now, rounds=recipe.design.rounds)
+        account = Account(time.monotonic, began=began, earlier=state.seconds)
+        work = Work(
+            request=request,
+            recipe=recipe,
+            text=text,
+            file=file,
+            folder=folder,
+            state=state,
+            account=account,
+            progress=progress,
+        )
+        if resumed:
+            progress.message(f"resuming the run of {state.started} in {path}")
+        return _through_the_stages(work)
+    finally:
+        folder.release()
+
+
+def _through_the_stages(work: Work) -> Made:
+    earlier = signal.signal(signal.SIGTERM, _stop)
+    try:
+        for stage in STAGES:
+            stage(work)
+        return seal(work)
+    except BaseException:
+        state = work.state
+        work.folder.save(
+            RunState(
+                started=state.started,
+                rounds=work.recipe.design.rounds,
+                looks=state.looks,
+                seconds=work.account.seconds(),
+            )
+        )
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    raise Interrupted(
+        f"stopped by {signal.Signals(number).name}",
+        next_step="the same command resumes; finished runs stay",
+    )
+
+
+def recipes_folder() -> Path:
+    """Where the shipped recipes lie."""
+    return resource_root("recipes")

@@ -1,0 +1,161 @@
+"""Pin and run: engines, models and prompts ready, then one planned start after another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bundle.core.account import Account
+from bundle.core.design import PlannedRun, expanded_groups, planned_runs
+from bundle.core.progress import Progress
+from bundle.core.quality_items import parse_acceptance, parse_quality
+from bundle.core.quality_pass import chat_items
+from bundle.core.recipe import Group, Recipe
+from bundle.core.records import Cause, RunRecord
+from bundle.core.workloads import parse_workload
+from bundle.host import serving_env
+from bundle.host.bench import BenchPool
+from bundle.host.cache import cache_root
+from bundle.host.engine import EngineEnv, ensure_engine, external_engine
+from bundle.host.folders import write_json
+from bundle.host.gpu import gpus_of
+from bundle.host.models import check_fit, materialise, verify_snapshot
+from bundle.stages.freeze import freeze_engine
+from bundle.stages.measure import RunContext, measure_run
+from bundle.stages.recipe import Request
+from bundle.stages.run import run_all
+
+
+def measure_all(
+    folder: Path, recipe: Recipe, request: Request, *, account: Account, progress: Progress
+) -> None:
+    """Make engines and models ready, then measure what is not finished.
+
+    Raises:
+        SpecbundleError: an engine, a model or the machine is not what the recipe needs.
+    """
+    with account.phase("preparing"):
+        engines = _engines(recipe, request, progress)
+        snapshots, locked = materialise(
+            recipe, engine=engines[recipe.engine.lock], report=progress.message
+        )
+        check_fit(recipe, snapshots)
+        write_json(folder / "locks" / "models.lock.json", locked)
+        write_json(
+            folder / "locks" / "engines.json",
+            {
+                name: {"lock_sha256": env.lock_sha256, "locked": env.locked, "missing": env.missing}
+                for name, env in engines.items()
+            },
+        )
+    with ExitStack() as stack:
+        ctx = _context(folder, recipe, request, engines, snapshots, progress, stack)
+        facts = _freeze_engines(folder, engines, stack)
+
+        def measure(plan: PlannedRun) -> RunRecord:
+            with account.phase("preparing"):
+                for key, path in snapshots.items():
+                    verify_snapshot(path, locked.models[key])
+                if plan.block:
+                    _wait(facts)
+            record = measure_run(plan, ctx)
+            account.add(_claimed(record.seconds))
+            return record
+
+        plans = planned_runs(recipe)
+        progress.planned(plans)
+        run_all(folder / "runs", plans, measure, progress)
+        with account.phase("preparing"):
+            _wait(facts)
+
+
+def _claimed(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {
+        "servers": seconds["start"] + seconds["warm"] + seconds["stop"],
+        "quality": seconds["quality"],
+        "cells": seconds["cells"],
+    }
+
+
+def _wait(facts: list[Future[None]]) -> None:
+    for one in facts:
+        one.result()
+
+
+def _freeze_engines(
+    folder: Path, engines: Mapping[str, EngineEnv], stack: ExitStack
+) -> list[Future[None]]:
+    """Record what the engines say of themselves, beside the unmeasured primer start."""
+    pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+    env = serving_env.base_environment(os.environ)
+    return [
+        pool.submit(freeze_engine, folder, name, engine.python, env)
+        for name, engine in engines.items()
+    ]
+
+
+def _engines(recipe: Recipe, request: Request, progress: Progress) -> dict[str, EngineEnv]:
+    names = dict.fromkeys(
+        [recipe.engine.lock, *(g.lock for g in recipe.groups if g.lock is not None)]
+    )
+    if request.engine_python is not None:
+        found = external_engine(request.engine_python)
+        return dict.fromkeys(names, found)
+    return {name: ensure_engine(name, report=progress.message) for name in names}
+
+
+def _context(
+    folder: Path,
+    recipe: Recipe,
+    request: Request,
+    engines: Mapping[str, EngineEnv],
+    snapshots: Mapping[str, Path],
+    progress: Progress,
+    stack: ExitStack,
+) -> RunContext:
+    inputs = folder / "inputs"
+    datasets = {w.task: inputs / Path(w.path).name for w in recipe.workloads}
+    quality = inputs / Path(recipe.quality.path).name
+    acceptance = inputs / Path(recipe.quality.acceptance_path).name
+    groups = {g.name: g for g in expanded_groups(recipe)}
+    caches = cache_root() / "compile"
+    caches.mkdir(parents=True, exist_ok=True)
+    bench_env = serving_env.base_environment(os.environ)
+    return RunContext(
+        recipe=recipe,
+        runs=folder / "runs",
+        groups=groups,
+        engines={name: engines[g.lock or recipe.engine.lock] for name, g in groups.items()},
+        snapshots=snapshots,
+        datasets=datasets,
+        rows={t: parse_workload(p.read_text(), str(p)) for t, p in datasets.items()},
+        items=chat_items(
+            parse_quality(quality.read_text(), str(quality)),
+            parse_acceptance(acceptance.read_text(), str(acceptance)),
+            recipe.quality.items,
+        ),
+        environ=os.environ,
+        caches=caches,
+        benches=stack.enter_context(BenchPool(bench_env, caches)),
+        progress=progress,
+        clock=lambda: datetime.now(UTC),
+        gpus=gpus_of(recipe.engine.device),
+        port=request.port,
+        unavailable=_unavailable(groups, engines, recipe),
+    )
+
+
+def _unavailable(
+    groups: Mapping[str, Group], engines: Mapping[str, EngineEnv], recipe: Recipe
+) -> dict[str, Cause]:
+    """Groups whose engine lacks what their method needs: failed groups with a reason."""
+    causes = {}
+    for name, group in groups.items():
+        missing = engines[group.lock or recipe.engine.lock].missing
+        if group.speculative is not None and group.speculative.method in missing:
+            causes[name] = Cause(id="dependency-conflict", text=missing[group.speculative.method])
+    return causes
