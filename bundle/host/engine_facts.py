@@ -9,7 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 COMMANDS = {
@@ -19,34 +23,68 @@ COMMANDS = {
 }
 
 
-def read_engine_facts(python: Path, env: dict[str, str]) -> dict[str, str]:
-    """Output of each of :data:`COMMANDS`, and ``pip-inspect.json``, by file name.
+class EngineFacts:
+    """Reads the facts in a process of the engine's interpreter; :meth:`stop` ends it early.
 
-    Raises:
-        EngineError: the engine's interpreter failed.
+    The process lives no longer than the tool: it ends when its standard input closes.
     """
-    import subprocess
 
-    from bundle.errors import EngineError
+    def __init__(self, python: Path, env: dict[str, str]) -> None:
+        self._python = python
+        self._env = env
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
 
-    def call(*words: str) -> str:
-        done = subprocess.run(
-            [str(python), *words], capture_output=True, text=True, env=env, timeout=600
-        )
-        if done.returncode:
+    def read(self) -> dict[str, str]:
+        """Output of each of :data:`COMMANDS`, and ``pip-inspect.json``, by file name.
+
+        Raises:
+            EngineError: the engine's interpreter failed or was stopped.
+        """
+        inspected = self._call("-m", "pip", "inspect", "--local")
+        texts = json.loads(self._call("-P", str(Path(__file__))).splitlines()[-1])
+        return {**texts, "pip-inspect.json": inspected.decode()}
+
+    def stop(self) -> None:
+        """End the process; a :meth:`read` in another thread raises."""
+        self._stopped = True
+        if self._process is not None and self._process.stdin is not None:
+            self._process.kill()
+
+    def _call(self, *words: str) -> bytes:
+        from bundle.errors import EngineError
+
+        with tempfile.TemporaryFile() as errors:
+            self._process = subprocess.Popen(
+                [str(self._python), *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=self._env,
+            )
+            with self._process as process:
+                if self._stopped:
+                    process.kill()
+                assert process.stdout is not None
+                output = process.stdout.read()
+            errors.seek(0)
+            tail = errors.read()[-800:].decode(errors="replace")
+        if process.returncode:
             raise EngineError(
-                f"the engine's interpreter ended with {done.returncode}: {done.stderr[-800:]}",
-                where=str(python),
+                f"the engine's interpreter ended with {process.returncode}: {tail}",
+                where=str(self._python),
                 next_step="remove the engine's folder from the cache and start again",
             )
-        return done.stdout
+        return output
 
-    texts: dict[str, str] = json.loads(call("-P", str(Path(__file__))).splitlines()[-1])
-    inspected = call("-m", "pip", "inspect", "--local")
-    return {**texts, "pip-inspect.json": inspected}
+
+def _end_with_the_tool() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
 
 
 def _main() -> None:
+    threading.Thread(target=_end_with_the_tool, daemon=True).start()
     from vllm.entrypoints.cli.main import main  # type: ignore[import-not-found]
 
     texts = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,7 +12,7 @@ from bundle.core.design import expanded_groups, planned_runs, serve_vector
 from bundle.core.recipe import Recipe
 from bundle.errors import InputError
 from bundle.host import secrets
-from bundle.host.engine_facts import read_engine_facts
+from bundle.host.engine_facts import EngineFacts
 from bundle.host.folders import host_errors, write_json, write_whole
 from bundle.host.hashing import sha256_of
 from bundle.host.resources import resource_root
@@ -109,21 +108,26 @@ def freeze_host(folder: Path) -> None:
     )
 
 
-def freeze_engine(folder: Path, name: str, python: Path, env: Mapping[str, str]) -> None:
-    """Record what the engine says of itself (a minute on a slow machine; kept once made)."""
-    if (folder / "locks" / f"pip-inspect.{name}.json").exists():
-        return
-    texts = read_engine_facts(python, dict(env))
+def engine_is_frozen(folder: Path, name: str) -> bool:
+    """Whether an earlier start recorded this engine already."""
+    return _inspect_file(folder, name).exists()
+
+
+def _inspect_file(folder: Path, name: str) -> Path:
+    return folder / "locks" / f"pip-inspect.{name}.json"
+
+
+def freeze_engine(folder: Path, name: str, facts: EngineFacts) -> None:
+    """Record what the engine says of itself (a minute on a slow machine)."""
+    texts = facts.read()
     known = secrets.environment_secrets()
     for file, text in texts.items():
         if file != "pip-inspect.json":
             stem, _, ending = file.rpartition(".")
             clean = secrets.scrub_text(text, known=known)
             write_whole(folder / "system" / f"{stem}.{name}.{ending}", clean)
-    write_json(
-        folder / "locks" / f"pip-inspect.{name}.json",
-        secrets.scrub_json(_short_inspect(texts["pip-inspect.json"]), known=known),
-    )
+    short = _short_inspect(texts["pip-inspect.json"])
+    write_json(_inspect_file(folder, name), secrets.scrub_json(short, known=known))
 
 
 def _short_inspect(text: str) -> object:

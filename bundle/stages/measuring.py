@@ -21,10 +21,11 @@ from bundle.host import serving_env
 from bundle.host.bench import BenchPool
 from bundle.host.cache import cache_root
 from bundle.host.engine import EngineEnv, ensure_engine, external_engine
+from bundle.host.engine_facts import EngineFacts
 from bundle.host.folders import write_json
 from bundle.host.gpu import gpus_of
 from bundle.host.models import check_fit, materialise, verify_snapshot
-from bundle.stages.freeze import freeze_engine
+from bundle.stages.freeze import engine_is_frozen, freeze_engine
 from bundle.stages.measure import RunContext, measure_run
 from bundle.stages.recipe import Request
 from bundle.stages.run import run_all
@@ -92,10 +93,13 @@ def _freeze_engines(
     """Record what the engines say of themselves, beside the unmeasured primer start."""
     pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
     env = serving_env.base_environment(os.environ)
-    return [
-        pool.submit(freeze_engine, folder, name, engine.python, env)
-        for name, engine in engines.items()
-    ]
+    futures = []
+    for name, engine in engines.items():
+        if not engine_is_frozen(folder, name):
+            facts = EngineFacts(engine.python, env)
+            futures.append(pool.submit(freeze_engine, folder, name, facts))
+            stack.callback(facts.stop)
+    return futures
 
 
 def _engines(recipe: Recipe, request: Request, progress: Progress) -> dict[str, EngineEnv]:
