@@ -7,19 +7,27 @@ from bundle.core.quality_items import SyntaxTreeCheck
 
 VERBS = ("scale", "shift", "grow", "shrink", "boost", "trim", "lift", "fold")
 NOUNS = ("price", "size", "count", "weight", "score", "speed", "level", "total")
+CODE_ONLY = "Reply with the full code only."
 WORDS = ("hello", "goodbye", "welcome", "thanks", "ready", "waiting", "open", "closed")
 
 
-def edit(request: str, functions: list[str], which: int, *expected: str) -> Draft:
+def edit(
+    request: str,
+    functions: list[str],
+    which: int,
+    *expected: str,
+    example: tuple[str, str] | None = None,
+) -> Draft:
     """An item whose file is ``functions``; the one at ``which`` becomes one of ``expected``.
 
-    The cap on the reply grows with the file: two characters a token are more than any tokenizer
-    needs for such code, and a fence fits in as well.
+    ``example`` is a request with its reply, put before as turns of their own. The cap on the reply
+    grows with the file: two characters a token are more than any tokenizer needs for such code,
+    and a fence fits in as well.
     """
     source = "\n\n".join(functions) + "\n"
     name = functions[which].removeprefix("def ").partition("(")[0]
     return ask(
-        f"{request} Reply with the full code only.\n\n{source}",
+        [*(example or ()), f"{request} {CODE_ONLY}\n\n{source}"],
         16 * (len(source) // 32 + 2),
         SyntaxTreeCheck(source=source, function=name, expected=expected),
     )
@@ -30,21 +38,26 @@ def _function(name: str, expression: str) -> str:
 
 
 def constant(dice: Dice) -> Draft:
-    """Change a number in the first of two functions."""
+    """Change a number in the first of two functions, after an example."""
     first, second = dice.some(VERBS, 2)
     old, new, other = dice.some(range(2, 10), 3)
     functions = [_function(first, f"x + {old}"), _function(second, f"x * {other}")]
     changed = _function(first, f"x + {new}")
-    return edit(f"In `{first}`, change {old} to {new}.", functions, 0, changed)
+    before, after = _function("half", "x / 2"), _function("half", "x / 4")
+    example = (f"In `half`, change 2 to 4. {CODE_ONLY}\n\n{before}\n", after)
+    request = f"In `{first}`, change {old} to {new}."
+    return edit(request, functions, 0, changed, example=example)
 
 
 def rename(dice: Dice) -> Draft:
-    """Give the first of two functions another name."""
-    old, new, other = dice.some(NOUNS, 3)
+    """Give the only function another name, after an example."""
+    old, new = dice.some(NOUNS, 2)
     digit = dice.between(2, 9)
-    functions = [_function(old, f"x + {digit}"), _function(other, "x * 2")]
+    before, after = _function("half", "x / 2"), _function("split", "x / 2")
+    example = (f"Rename `half` to `split`. {CODE_ONLY}\n\n{before}\n", after)
     changed = _function(new, f"x + {digit}")
-    return edit(f"Rename the function `{old}` to `{new}`.", functions, 0, changed)
+    request = f"Rename `{old}` to `{new}`."
+    return edit(request, [_function(old, f"x + {digit}")], 0, changed, example=example)
 
 
 def word(dice: Dice) -> Draft:

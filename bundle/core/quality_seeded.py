@@ -7,6 +7,7 @@ fails, or always passes, cannot show that its quality changed.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from bundle.core.quality_draft import (
     ANIMALS,
@@ -82,14 +83,27 @@ def exactly(value: object) -> dict[str, object]:
 
 def as_json(request: str, value: object, max_tokens: int) -> Draft:
     """An item that ``value`` and nothing else answers."""
-    check = SchemaCheck(schema=exactly(value), example=value)
-    return ask(f"{request} {JSON_ONLY}", max_tokens, check)
+    return ask(f"{request} {JSON_ONLY}", max_tokens, _only(value))
 
 
-def copied(dice: Dice) -> Draft:
-    """Repeat an object that is shown."""
-    value = {dice.pick(FRUITS): dice.between(1, 20)}
-    return as_json(f"Repeat this JSON: {json.dumps(value)}", value, 24)
+def shown(requests: list[str], values: Sequence[object], max_tokens: int) -> Draft:
+    """The same with the first turns as examples: a small model needs to see the form."""
+    replies = [json.dumps(value) for value in values[:-1]]
+    requests = [f"{JSON_ONLY} {requests[0]}", *requests[1:]]
+    turns = [turn for pair in zip(requests, replies, strict=False) for turn in pair]
+    return ask([*turns, requests[-1]], max_tokens, _only(values[-1]))
+
+
+def _only(value: object) -> SchemaCheck:
+    return SchemaCheck(schema=exactly(value), example=value)
+
+
+def counts(dice: Dice) -> Draft:
+    """A word and a number, after two examples."""
+    words = dice.some(FRUITS, 3)
+    values = [{word: dice.between(1, 20)} for word in words]
+    requests = [f"{count} {word}" for value in values for word, count in value.items()]
+    return shown(requests, values, 24)
 
 
 def person(dice: Dice) -> Draft:
@@ -101,18 +115,24 @@ def person(dice: Dice) -> Draft:
 
 
 def listed(dice: Dice) -> Draft:
-    """A list of three words."""
-    words = dice.some(FRUITS, 3)
-    request = f"Write these words as a JSON list of strings: {', '.join(words)}."
-    return as_json(request, words, 40)
+    """A list of three words, after an example."""
+    values = [dice.some(FRUITS, 3), dice.some(ANIMALS, 3)]
+    return shown([f"A list of {', '.join(words)}." for words in values], values, 40)
 
 
 def changed(dice: Dice) -> Draft:
-    """Repeat an object with one other value."""
-    colour, new = dice.some(COLOURS, 2)
-    value = {"animal": dice.pick(ANIMALS), "colour": colour}
-    request = f'In this JSON, change the colour to "{new}": {json.dumps(value)}'
-    return as_json(request, value | {"colour": new}, 32)
+    """Repeat an object with one other value, after an example."""
+    colours = dice.some(COLOURS, 4)
+    before = [
+        {"animal": animal, "colour": colour}
+        for animal, colour in zip(dice.some(ANIMALS, 2), colours, strict=False)
+    ]
+    after = [value | {"colour": new} for value, new in zip(before, colours[2:], strict=True)]
+    requests = [
+        f'Change the colour to "{new["colour"]}": {json.dumps(old)}'
+        for old, new in zip(before, after, strict=True)
+    ]
+    return shown(requests, after, 32)
 
 
 def nested(dice: Dice) -> Draft:
@@ -127,7 +147,7 @@ def nested(dice: Dice) -> Draft:
     return as_json(request, value, 56)
 
 
-JSON = (copied, person, listed, changed, nested)
+JSON = (counts, person, listed, changed, nested)
 
 
 def own_name(dice: Dice) -> Draft:
