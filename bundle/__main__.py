@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,12 +69,126 @@ def run(
 
     with progress_for(out) as progress:
         made = make(request, progress)
-    for line in made.lines:
-        out.print(line, markup=False)
+    _print(made.lines)
 
 
 def _split(values: list[str] | None) -> tuple[str, ...]:
     return tuple(word for value in values or () for word in value.split(",") if word)
+
+
+@app.command()
+def plan(
+    recipe: RecipeArg,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Blocks to run.")] = None,
+    groups: Names = None,
+    tasks: Names = None,
+) -> None:
+    """Show every argument vector and the order of runs, without running anything."""
+    from bundle.stages.plan import plan_lines
+    from bundle.stages.recipe import Request
+
+    request = Request(recipe=recipe, rounds=rounds, groups=_split(groups), tasks=_split(tasks))
+    _print(plan_lines(request))
+
+
+@app.command()
+def verify(
+    archive: Annotated[Path, typer.Argument(help="The .tar.zst file.")],
+    trust: Annotated[Path | None, typer.Option(help="Public keys of signers you trust.")] = None,
+    require_signed: Annotated[bool, typer.Option(help="An unsigned bundle fails.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Check an archive level by level; executes nothing from it, needs no network."""
+    from bundle.core.levels import render_json, render_text
+    from bundle.stages import verify as stage
+    from bundle.stages.recompute import differences
+
+    request = stage.Request(
+        archive=archive, trust=trust, require_signed=require_signed, recompute=differences
+    )
+    found = stage.verify(request)
+    print(render_json(found) if as_json else render_text(found))
+    return found.exit_code
+
+
+@app.command()
+def report(
+    source: Annotated[Path, typer.Argument(help="An archive or a run folder.")],
+    into: Annotated[Path, typer.Option("--into", help="Where HTML and PDF go.")] = Path("reports"),
+    paper: Annotated[str, typer.Option(help="A4 or Letter.")] = "A4",
+) -> None:
+    """Render HTML and PDF again from an archive or run folder alone."""
+    from bundle.stages.rerender import rerender
+
+    _print(str(path) for path in rerender(source, into, paper=paper))
+
+
+@app.command()
+def judge(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="specbundle.observations/1 files.")
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Folder of the baseline's `vllm bench serve` JSON.")
+    ] = None,
+    method: Annotated[Path | None, typer.Option(help="The method's folder.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    assume_noise: Annotated[
+        float, typer.Option(min=0, help="Standard deviation of a log ratio without repeats.")
+    ] = 0.05,
+    margin: Annotated[float, typer.Option(min=0, help="The gain asked for.")] = 0.05,
+    target_concurrency: Annotated[
+        int | None, typer.Option(min=1, help="The load that decides.")
+    ] = None,
+) -> None:
+    """Judge numbers that exist already, by an assumed noise."""
+    from bundle.stages.judge_numbers import judge_numbers
+
+    results = judge_numbers(
+        tuple(files or ()),
+        baseline=baseline,
+        method=method,
+        assume_noise=assume_noise,
+        margin=margin,
+        target_concurrency=target_concurrency,
+    )
+    if as_json:
+        rows = [result.to_json() for result in results]
+        print(msgspec.json.format(msgspec.json.encode(rows), indent=1).decode())
+    else:
+        for result in results:
+            _print(result.lines())
+
+
+@app.command()
+def pin(recipe: RecipeArg) -> None:
+    """Resolve a recipe's models to commits and record every file's size and hash."""
+    from bundle.stages.pin import pin as stage
+    from bundle.stages.recipe import find_recipe
+
+    _print(stage(find_recipe(recipe), report=lambda text: out.print(text, markup=False)))
+
+
+@app.command()
+def lock(
+    names: Annotated[list[str] | None, typer.Argument(help="Engines; all if none.")] = None,
+) -> None:
+    """Make the engine locks anew (needs uv and a package index)."""
+    from bundle.stages.lock import lock as stage
+
+    _print(stage(tuple(names or ()), report=lambda text: out.print(text, markup=False)))
+
+
+@app.command()
+def sign(
+    archive: Annotated[Path, typer.Argument(help="The .tar.zst file.")],
+    key: Annotated[Path, typer.Option(help="An OpenSSH ed25519 private key.")],
+) -> None:
+    """Sign an archive beside it, or countersign it; the archive does not change."""
+    from bundle.stages.sign import sign as stage
+
+    ask = lambda: typer.prompt("Passphrase", hide_input=True)  # noqa: E731 - one use
+    out.print(str(stage(archive, key, passphrase=ask)), markup=False)
 
 
 @app.command()
@@ -84,8 +199,34 @@ def workloads(
     """Check the shipped prompts against their generator and hashes, or make them."""
     from bundle.stages import workloads as stage
 
-    lines = stage.make(folder) if make else stage.check(folder)
-    for line in lines or ():
+    done = stage.make(folder) if make else stage.check(folder)
+    _print(f"{one.sha256}  {one.name}  {one.rows} rows" for one in done)
+
+
+@app.command()
+def doctor(reports: Reports = Path("reports")) -> int:
+    """Say what this machine has and lacks."""
+    from bundle.stages.doctor import examine
+
+    found = examine(reports)
+    _print(f"{one.state:<6} {one.subject:<16} {one.text}" for one in found)
+    return int(any(one.state == "lacks" for one in found))
+
+
+@app.command()
+def simulate(
+    trials: Annotated[int, typer.Option(min=100, help="Trials of each cell.")] = 4000,
+) -> int:
+    """Simulate the statistics: coverage of intervals and rates of false verdicts."""
+    from bundle.stages.simulate import simulate as stage
+
+    table, held = stage(trials)
+    _print(table)
+    return 0 if held else 1
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
         out.print(line, markup=False)
 
 

@@ -17,7 +17,7 @@ from bundle.core.records import RunRecord
 from bundle.core.results import Results, VerdictRow
 from bundle.host.folders import RunState, host_errors, read_json, write_json, write_whole
 from bundle.host.hashing import sha256_of
-from bundle.host.pdf import require_pango
+from bundle.host.pdf import load_weasyprint
 from bundle.stages.recipe import Request, narrowing
 from bundle.stages.run import finished_run
 
@@ -54,7 +54,7 @@ def require_pdf() -> None:
     Raises:
         HostError: Pango is missing.
     """
-    require_pango()
+    load_weasyprint()
 
 
 def _finished(folder: Path, recipe: Recipe) -> Iterator[tuple[str, RunRecord]]:

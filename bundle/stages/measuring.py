@@ -17,13 +17,14 @@ from bundle.core.quality_pass import chat_items
 from bundle.core.recipe import Group, Recipe
 from bundle.core.records import Cause, RunRecord
 from bundle.core.workloads import parse_workload
+from bundle.errors import HostError
 from bundle.host import serving_env
 from bundle.host.bench import BenchPool
 from bundle.host.cache import cache_root
 from bundle.host.engine import EngineEnv, ensure_engine, external_engine
 from bundle.host.engine_facts import EngineFacts
 from bundle.host.folders import write_json
-from bundle.host.gpu import gpus_of
+from bundle.host.gpu import Gpu, open_gpus
 from bundle.host.models import check_fit, materialise, verify_snapshot
 from bundle.stages.freeze import engine_is_frozen, freeze_engine
 from bundle.stages.measure import RunContext, measure_run
@@ -147,10 +148,29 @@ def _context(
         benches=stack.enter_context(BenchPool(bench_env, caches)),
         progress=progress,
         clock=lambda: datetime.now(UTC),
-        gpus=gpus_of(recipe.engine.device),
+        gpus=_gpus(recipe),
         port=request.port,
         unavailable=_unavailable(groups, engines, recipe),
     )
+
+
+def _gpus(recipe: Recipe) -> tuple[Gpu, ...]:
+    """The devices of a CUDA recipe.
+
+    Raises:
+        HostError: there is none.
+    """
+    if recipe.engine.device == "cpu":
+        return ()
+    wanted = int(recipe.serve.flags.get("tensor-parallel-size", 1))
+    gpus = open_gpus(os.environ, wanted=wanted)
+    if len(gpus) < wanted:
+        raise HostError(
+            f"expected {wanted} NVIDIA GPU, found {len(gpus)}",
+            where=recipe.name,
+            next_step="run it on a GPU machine; `nox -s bundle-smollm2-135m` needs none",
+        )
+    return gpus
 
 
 def _unavailable(

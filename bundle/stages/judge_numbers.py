@@ -1,0 +1,74 @@
+"""Judge numbers that somebody else measured: observation files, or folders of bench results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bundle.core.bench_folder import observation_of_folders
+from bundle.core.observations import ObservationResult, judge_observations, judge_report
+from bundle.errors import InputError, UsageError
+
+
+def judge_numbers(
+    files: tuple[Path, ...],
+    *,
+    baseline: Path | None,
+    method: Path | None,
+    assume_noise: float,
+    margin: float,
+    target_concurrency: int | None,
+) -> tuple[ObservationResult, ...]:
+    """One result per file, or one for the pair of folders.
+
+    Raises:
+        InputError: a file is missing or is not what it should be.
+        UsageError: nothing to judge, or files and folders at once.
+    """
+    if bool(files) == (baseline is not None or method is not None):
+        raise UsageError(
+            "expected observation files, or --baseline DIR and --method DIR",
+            next_step="name one of the two",
+        )
+    if files:
+        return tuple(
+            judge_observations(
+                _text(file),
+                str(file),
+                assume_noise=assume_noise,
+                margin=margin,
+                target_concurrency=target_concurrency,
+            )
+            for file in files
+        )
+    if baseline is None or method is None:
+        raise UsageError("--baseline and --method go together", next_step="name both folders")
+    report = observation_of_folders(_results(baseline), _results(method))
+    return (
+        judge_report(
+            report,
+            str(method),
+            assume_noise=assume_noise,
+            margin=margin,
+            target_concurrency=target_concurrency,
+        ),
+    )
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read: {error}", where=str(file), next_step="name a readable JSON file"
+        ) from error
+
+
+def _results(folder: Path) -> dict[str, str]:
+    """The text of every JSON file of a folder by its name."""
+    if not folder.is_dir():
+        raise InputError(
+            "expected a folder of `vllm bench serve` results, found none",
+            where=str(folder),
+            next_step="name the --result-dir of the bench",
+        )
+    return {str(file): _text(file) for file in sorted(folder.glob("*.json"))}
