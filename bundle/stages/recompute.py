@@ -1,0 +1,44 @@
+"""Level V3: every number computed again from the raw records, the report rendered again."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bundle.core.bundlefile import BundleFile
+from bundle.host.folders import read_json
+from bundle.stages.judge import judge
+from bundle.stages.report import render
+
+
+def differences(payload: Path) -> tuple[str, ...]:
+    """What of results and report is not what the raw records give; empty when all agree.
+
+    The payload is copied; nothing of it is executed or changed.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        again = Path(scratch) / "payload"
+        shutil.copytree(payload, again, ignore=shutil.ignore_patterns("results", "report"))
+        head = read_json(again / "bundle.json", BundleFile)
+        judge(again, narrowed=head.narrowed)
+        render(again)
+        return tuple(_unequal(payload, again))
+
+
+def _unequal(payload: Path, again: Path) -> Iterator[str]:
+    for folder in ("results", "report"):
+        names = _files(payload / folder) | _files(again / folder)
+        for name in sorted(names):
+            old, new = payload / folder / name, again / folder / name
+            if not old.is_file():
+                yield f"{folder}/{name} is missing; the raw records give one"
+            elif not new.is_file():
+                yield f"{folder}/{name} is there; the raw records give none"
+            elif old.read_bytes() != new.read_bytes():
+                yield f"{folder}/{name} is not what the raw records give"
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
