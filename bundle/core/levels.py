@@ -60,7 +60,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_json(found: Verification) -> str:
-    """One line of JSON: bundle (its id), levels with state and reason, signed_by (a list, or null)."""
+    """One line of JSON: the bundle's id, every level, the trusted signers (a list, or null)."""
     document = {
         "bundle": found.bundle,
         "levels": {
