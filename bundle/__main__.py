@@ -46,6 +46,7 @@ def run(
     groups: Names = None,
     tasks: Names = None,
     concurrency: Annotated[list[int] | None, typer.Option(help="Loads to keep.")] = None,
+    quality: Annotated[bool, typer.Option(help="Do the quality pass.")] = True,
     engine_python: Annotated[
         Path | None, typer.Option(help="Use the engine of this interpreter, recorded, not locked.")
     ] = None,
@@ -62,6 +63,7 @@ def run(
         groups=_split(groups),
         tasks=_split(tasks),
         concurrency=tuple(concurrency or ()),
+        quality=quality,
         engine_python=engine_python,
         port=port,
     )

@@ -88,7 +88,9 @@ def planned_runs(recipe: Recipe) -> tuple[PlannedRun, ...]:
     ]
     for block in range(1, recipe.design.rounds + 1):
         middle = others if block % 2 else others[::-1]
-        carries = not recipe.quality.blocks or block in recipe.quality.blocks
+        carries = recipe.quality.enabled and (
+            not recipe.quality.blocks or block in recipe.quality.blocks
+        )
         runs += [
             PlannedRun(block=block, position=i, group=name, quality=carries)
             for i, name in enumerate([reference, *middle, reference])
@@ -175,6 +177,7 @@ def narrowed(
     groups: Sequence[str] = (),
     tasks: Sequence[str] = (),
     concurrency: Sequence[int] = (),
+    quality: bool = True,
 ) -> Recipe:
     """A smaller experiment of the same recipe; the baseline always stays.
 
@@ -185,6 +188,7 @@ def narrowed(
     return msgspec.structs.replace(
         recipe,
         design=design,
+        quality=msgspec.structs.replace(recipe.quality, enabled=recipe.quality.enabled and quality),
         groups=tuple(g for g in pool if not groups or _stays(g, groups)),
         workloads=tuple(w for w in recipe.workloads if not tasks or w.task in tasks),
         loads=tuple(x for x in recipe.loads if not concurrency or x.concurrency in concurrency),

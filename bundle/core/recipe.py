@@ -196,6 +196,7 @@ class Quality(Record, frozen=True, kw_only=True):
     """The quality pass. ``items`` takes the first so many rows; none means all of them.
 
     ``blocks`` are the blocks (1-based) that carry a quality pass; empty means every block.
+    Without ``enabled`` no start has one, and no verdict can be SHIP.
     """
 
     path: str
@@ -206,6 +207,7 @@ class Quality(Record, frozen=True, kw_only=True):
     items: Positive | None = None
     blocks: tuple[Positive, ...] = ()
     max_tokens: Positive | None = None
+    enabled: bool = True
 
 
 LimitName = Literal["kv-capacity", "tail-tpot", "tail-ttft", "failed-requests", "quality"]

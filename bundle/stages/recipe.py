@@ -26,6 +26,7 @@ class Request(Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     concurrency: tuple[int, ...] = ()
+    quality: bool = True
     engine_python: Path | None = None
     port: int | None = None
     parent: str | None = None
@@ -69,6 +70,7 @@ def load(request: Request) -> tuple[Recipe, str, Path]:
         groups=request.groups,
         tasks=request.tasks,
         concurrency=request.concurrency,
+        quality=request.quality,
     )
     # A smaller copy must hold together too: its target load may be gone.
     if small.design.target.label not in [x.label for x in small.loads]:
@@ -94,6 +96,7 @@ def narrowing(request: Request) -> tuple[str, ...]:
         "groups": ", ".join(request.groups),
         "tasks": ", ".join(request.tasks),
         "concurrency": ", ".join(map(str, request.concurrency)),
+        "quality pass": "" if request.quality else "none",
     }
     return tuple(f"{name}: {value}" for name, value in words.items() if value)
 

@@ -1,0 +1,134 @@
+"""End the tool at random moments and see what is left: processes, finished runs, the archive.
+
+Each trial starts or resumes ``specbundle run``, waits a random time inside one phase, and ends the
+tool with SIGINT, SIGTERM or SIGKILL in turn. Then no process that it started may live (a zombie is
+not a survivor), and every run that had finished must be there unchanged. At the end a last start
+must complete, and its archive must verify.
+
+    python tests/benchmarks/kill_trials.py --trials 20 [--recipe smollm2-135m] [--seed 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+PHASES = ("starting", "warm", "quality", "code-c1", "stopping", "starting")
+GRACE = 60.0
+
+
+def start(words: list[str], log: Path) -> subprocess.Popen[bytes]:
+    """The tool in a session of its own, marked so that what it leaves can be found."""
+    mark = {**os.environ, "SPECBUNDLE_TRIAL": "1"}
+    with log.open("ab") as out:
+        return subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True, env=mark)
+
+
+def family(root: int) -> dict[int, float]:
+    """Every living descendant of the tool, and everything that holds its mark: pid, start time."""
+    found = {}
+    try:
+        process = psutil.Process(root)
+        for one in [process, *process.children(recursive=True)]:
+            found[one.pid] = one.create_time()
+    except psutil.NoSuchProcess:
+        pass
+    return found
+
+
+def survivors(seen: dict[int, float]) -> list[psutil.Process]:
+    """Those of the seen processes that still live."""
+    alive = []
+    for pid, created in seen.items():
+        try:
+            process = psutil.Process(pid)
+            if process.create_time() == created and process.status() != psutil.STATUS_ZOMBIE:
+                alive.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return alive
+
+
+def finished(reports: Path) -> dict[str, bytes]:
+    """``DONE`` of every finished run by its folder."""
+    runs = (reports / "work").glob("*/runs/*/*/DONE")
+    return {str(path.parent): path.read_bytes() for path in runs}
+
+
+def wait_for(
+    text: str, log: Path, offset: int, process: subprocess.Popen[bytes], limit: float
+) -> bool:
+    """Wait until the log says something after the offset, the tool ends, or time is up."""
+    until = time.monotonic() + limit
+    while time.monotonic() < until and process.poll() is None:
+        if text in log.read_bytes()[offset:].decode(errors="replace"):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def trial(number: int, words: list[str], reports: Path, log: Path, rng: random.Random) -> str:
+    """One kill; returns a line that says how it went."""
+    phase, which = PHASES[number % len(PHASES)], SIGNALS[number % len(SIGNALS)]
+    before = finished(reports)
+    offset = log.stat().st_size if log.exists() else 0
+    tool = start(words, log)
+    seen: dict[int, float] = {}
+    reached = wait_for(phase, log, offset, tool, limit=240)
+    until = time.monotonic() + rng.uniform(0.0, 12.0)
+    while time.monotonic() < until and tool.poll() is None:
+        seen |= family(tool.pid)
+        time.sleep(0.05)
+    seen |= family(tool.pid)
+    done = finished(reports)
+    tool.send_signal(which)
+    tool.wait(GRACE)
+    limit = time.monotonic() + GRACE
+    while (alive := survivors(seen)) and time.monotonic() < limit:
+        time.sleep(0.2)
+    lost = [f for f, sums in {**before, **done}.items() if finished(reports).get(f) != sums]
+    took = GRACE - (limit - time.monotonic())
+    word = "ok" if not alive and not lost else f"SURVIVORS {alive} LOST {lost}"
+    return (
+        f"{number + 1:>2} {which.name:<8} in {phase:<9} (reached {reached}) {len(seen)} processes, "
+        f"gone after {took:.1f} s, {len(done)} finished runs kept: {word}"
+    )
+
+
+def main() -> None:
+    """Run the trials and the last, complete start."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--recipe", default="smollm2-135m")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reports", type=Path, required=True)
+    asked, narrow = parser.parse_known_args()
+    rng = random.Random(asked.seed)  # noqa: S311 - repeatable moments
+    words = [sys.executable, "-m", "bundle", "run", asked.recipe, *narrow]
+    words += ["--reports", str(asked.reports)]
+    asked.reports.mkdir(parents=True, exist_ok=True)
+    log = asked.reports / "kill_trials.log"
+    lines = []
+    for number in range(asked.trials):
+        lines.append(trial(number, words, asked.reports, log, rng))
+        print(lines[-1], flush=True)
+    last = start(words, log)
+    code = last.wait()
+    archive = next(asked.reports.glob("*.tar.zst"))
+    verified = subprocess.run([sys.executable, "-m", "bundle", "verify", str(archive)], check=False)
+    failed = [line for line in lines if not line.endswith("ok")]
+    print(f"last start ended with {code}, verify with {verified.returncode}, {len(failed)} bad")
+    sys.exit(bool(failed) or code or verified.returncode)
+
+
+if __name__ == "__main__":
+    main()
