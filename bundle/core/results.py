@@ -119,7 +119,17 @@ class BreakEven(Struct, frozen=True, kw_only=True):
 
 
 FindingState = Literal["TRIGGERED", "CLEAR", "NOT MEASURED"]
-FindingEffect = Literal["voids", "warns", "blocks", "explains", "advice", "limits", "none"]
+FindingEffect = Literal[
+    "voids",
+    "voids acceptance",
+    "voids metric",
+    "warns",
+    "blocks",
+    "explains",
+    "advice",
+    "limits",
+    "none",
+]
 
 
 class Finding(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,234 @@
+"""Is it faster, and if not, why not."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from bundle.core.findings.rule import (
+    Outcome,
+    Rule,
+    clear,
+    either,
+    percent,
+    rule,
+    shown,
+    triggered,
+    unknown,
+)
+from bundle.core.findings.subject import (
+    E2EL,
+    ITL,
+    THROUGHPUT,
+    TPOT,
+    TTFT,
+    Band,
+    LoadPoint,
+    Subject,
+)
+
+TIMINGS = (TPOT, THROUGHPUT, E2EL, TTFT, "p95_tpot", "p99_tpot", "p95_ttft", "p99_ttft")
+
+
+def _deciding(s: Subject) -> dict[str, Band]:
+    return {name: s.effects[name] for name in s.deciding if name in s.effects}
+
+
+@rule(
+    "no-baseline-timing",
+    "blocks",
+    "cell",
+    first="which side lacks numbers, and whether its server ran",
+    then="measure plain decode of the same target under the same load",
+)
+def no_baseline_timing(s: Subject) -> Outcome:
+    """One side has no timing, so that no effect exists."""
+    sides = (("baseline", s.baseline), (s.group, s.arm))
+    bare = [name for name, arm in sides if not any(m in arm.values for m in TIMINGS)]
+    if bare:
+        return triggered("no timing for " + " and ".join(bare))
+    both = [m for m in TIMINGS if m in s.baseline.values and m in s.arm.values]
+    if not both:
+        return triggered("the two sides have no timing in common")
+    return clear("both sides have " + ", ".join(both))
+
+
+@rule(
+    "itl-counts-chunks",
+    "voids metric",
+    "cell",
+    first="TPOT and throughput instead: a chunk may carry several tokens under speculation",
+    then="show ITL percentiles as pauses a reader sees, never as a speed",
+)
+def itl_counts_chunks(s: Subject) -> Outcome:
+    """Only ITL or peak rates support the claim, or they contradict throughput."""
+    chunky = [ITL in s.effects, _peaks(s) is not None]
+    faults = [*_peak_below_mean(s), *_contradictions(s)]
+    if any(chunky) and not _deciding(s):
+        faults.append("only chunk-based figures compare the two sides")
+    if faults:
+        return triggered("; ".join(faults))
+    if not any(chunky) and s.arm.peak_throughput is None:
+        return unknown("no chunk-based figures")
+    return clear("chunk-based figures do not contradict the others")
+
+
+def _peaks(s: Subject) -> float | None:
+    a, b = s.baseline.peak_throughput, s.arm.peak_throughput
+    return math.log(b / a) if a and b else None
+
+
+def _peak_below_mean(s: Subject) -> list[str]:
+    """A peak below the mean is impossible for tokens, and usual for chunks."""
+    found = []
+    for name, arm in (("baseline", s.baseline), (s.group, s.arm)):
+        mean = arm.values.get(THROUGHPUT)
+        if mean is not None and arm.peak_throughput is not None and arm.peak_throughput < mean:
+            found.append(f"{name}: peak {arm.peak_throughput:.5g} below the mean {mean:.5g} tok/s")
+    return found
+
+
+def _contradictions(s: Subject) -> list[str]:
+    """Chunk figures that claim a gain or a loss which the speed does not show."""
+    speed = s.effects.get(THROUGHPUT) or s.effects.get(TPOT)
+    if speed is None or speed.lower is None or speed.upper is None:
+        return []
+    half = (speed.upper - speed.lower) / 2
+    itl = s.effects.get(ITL)
+    chunks = {"ITL": itl.estimate if itl else None, "peak rate": _peaks(s)}
+    return [
+        f"{name} {percent(value)} while the speed is {percent(speed.estimate)}"
+        for name, value in chunks.items()
+        if value is not None and _contradicts(value, speed.estimate, half)
+    ]
+
+
+def _contradicts(chunks: float, speed: float, half: float) -> bool:
+    """One says faster or slower beyond the noise, the other does not, and they lie apart."""
+    slower = chunks < -half and speed > -half
+    faster = chunks > half and speed < half
+    return (slower or faster) and abs(chunks - speed) > half
+
+
+@rule(
+    "slower-than-baseline",
+    "explains",
+    "cell",
+    first="break-even against effective tokens per round",
+    then="KV capacity, preemptions and the number of draft tokens at this load",
+)
+def slower_than_baseline(s: Subject) -> Outcome:
+    """The upper bound of a deciding metric's effect lies below no effect."""
+    effects = _deciding(s)
+    bounded = {m: b for m, b in effects.items() if b.upper is not None}
+    if not bounded:
+        return unknown("no effect with bounds" if effects else "no deciding metric on both sides")
+    slower = [shown(m, b) for m, b in bounded.items() if b.upper is not None and b.upper < 0]
+    if slower:
+        return triggered("; ".join(slower))
+    return clear("; ".join(shown(m, b) for m, b in bounded.items()))
+
+
+@rule(
+    "within-noise",
+    "none",
+    "cell",
+    first="the noise floor of this cell beside the effect",
+    then="more blocks; a larger model or longer outputs where the noise is that of the machine",
+)
+def within_noise(s: Subject) -> Outcome:
+    """The effect of a deciding metric lies inside the noise, or inside the margin."""
+    effects = _deciding(s)
+    bounded = {m: b for m, b in effects.items() if b.lower is not None and b.upper is not None}
+    if not bounded:
+        return unknown("no effect with bounds" if effects else "no deciding metric on both sides")
+    inside = [shown(m, b) for m, b in bounded.items() if _inside(b, s.margin)]
+    if inside:
+        return triggered("; ".join(inside))
+    return clear("; ".join(shown(m, b) for m, b in bounded.items()))
+
+
+def _inside(band: Band, margin: float) -> bool:
+    noise = band.lower is not None and band.upper is not None and band.lower <= 0 <= band.upper
+    return noise or 0 <= band.estimate <= margin
+
+
+@rule(
+    "step-cost-exceeds-gain",
+    "explains",
+    "cell",
+    first="draft time, verify length and the baseline's own time per token",
+    then="a lower k, a cheaper draft, the graphs of the draft loop; stress modes left switched on",
+)
+def step_cost_exceeds_gain(s: Subject) -> Outcome:
+    """Drafts are accepted well above 1 token a round, and yet no gain: the step costs too much.
+
+    The step grew by (tokens per round) / (speed-up); where that break-even is not below the
+    tokens per round by the margin, nothing is left.
+    """
+    a = s.acceptance
+    gained = None if a is None else (a.effective if a.effective is not None else a.length)
+    effects = {m: b for m, b in _deciding(s).items() if b.upper is not None}
+    if a is None or gained is None or gained <= 0 or not effects:
+        return unknown("tokens per round or the effect is not known")
+    name, band = min(effects.items(), key=lambda item: item[1].estimate)
+    word = "effective tokens per round" if a.effective is not None else "acceptance length"
+    said = (
+        f"{word} {gained:.2f}, break-even {gained / band.ratio:.2f}; "
+        f"{name} {percent(band.estimate)} ({band.basis})"
+    )
+    half = (band.upper or 0) - band.estimate
+    well_above = math.log(gained) > half
+    falls_short = math.log(gained) - band.estimate > half
+    return either(well_above and falls_short and band.estimate <= s.margin, said)
+
+
+@rule(
+    "gain-fades-with-load",
+    "advice",
+    "task",
+    first="KV capacity and preemptions at the higher loads",
+    then="a schedule of draft tokens by batch size, with 0 where nothing is gained",
+)
+def gain_fades_with_load(s: Subject) -> Outcome:
+    """The speed-up falls from the lowest to the highest load by more than the noise."""
+    points = _trend(s)
+    if len(points) < 2:
+        return unknown("one load only")
+    low, high = points[0], points[-1]
+    said = ", ".join(f"{p.label} {percent(p.band.estimate)}" for p in points)
+    halves = [p.band.upper - p.band.estimate for p in (low, high) if p.band.upper is not None]
+    if len(halves) < 2:
+        return unknown(f"{points[0].metric}: {said}; no bounds")
+    fades = low.band.estimate - high.band.estimate > math.hypot(*halves)
+    crossing = _crossing(points)
+    where = "" if crossing is None else f"; the gain ends near {crossing:.3g}"
+    return either(fades, f"{points[0].metric}: {said}{where if fades else ''}")
+
+
+def _trend(s: Subject) -> list[LoadPoint]:
+    """The loads of one kind, by one metric, in order of size."""
+    for metric in s.deciding:
+        points = sorted((p for p in s.loads if p.metric == metric), key=lambda p: p.size)
+        if len(points) > 1:
+            return points
+    return []
+
+
+def _crossing(points: list[LoadPoint]) -> float | None:
+    """Where the effect passes from gain to loss, linear in the logarithm of the load."""
+    for a, b in itertools.pairwise(points):
+        if a.band.estimate > 0 >= b.band.estimate:
+            part = a.band.estimate / (a.band.estimate - b.band.estimate)
+            return math.exp(math.log(a.size) + part * math.log(b.size / a.size))
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    no_baseline_timing,
+    itl_counts_chunks,
+    slower_than_baseline,
+    within_noise,
+    step_cost_exceeds_gain,
+    gain_fades_with_load,
+)

@@ -1,0 +1,99 @@
+"""What lines of a server's log say, for reports that quote some of them.
+
+Only lines that mean one thing are believed. A warning that the engine went on after is never a
+cause of death.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+_BENIGN = re.compile(
+    r"will be disabled|runner instead\b|fall(?:ing)? back|\bWARNING\b|\bINFO\b|\bDEBUG\b"
+    r"|SpecDecoding metrics",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"\b\w*(?:Error|Exception)\b|\bERROR\b|\berror:|Traceback|core dumped|Segmentation fault"
+    r"|Killed|failed to start|initialization failed",
+)
+_MEMORY = re.compile(
+    r"OutOfMemory|out of memory|\bOOM\b|No available memory for the cache blocks"
+    r"|To serve at least one request with|is less than desired GPU memory utilization"
+    r"|Cannot allocate memory|MemoryError|memory is not enough|insufficient memory",
+    re.IGNORECASE,
+)
+_DEPENDENCY = re.compile(
+    r"ModuleNotFoundError|ImportError|No module named|cannot import name|PackageNotFoundError"
+    r"|undefined symbol|operator \S+ does not exist|is required for suffix decoding"
+    r"|requires .+ but you have|incompatible|conflicting dependencies|ResolutionImpossible"
+    r"|version conflict|CUDA driver version is insufficient|dependency resolver",
+    re.IGNORECASE,
+)
+_UNSUPPORTED = re.compile(
+    r"unsupported|not (?:yet |currently )?support(?:ed)?|does not (?:yet )?support|NotImplemented"
+    r"|unrecognized arguments|invalid choice|unexpected keyword|not a valid argument"
+    r"|only supported with|should have the same vocabulary|must be divisible by n_predict"
+    r"|num_speculative_tokens|must be <=|Input should be|unknown speculative"
+    r"|has no attribute|is not implemented|validation error",
+    re.IGNORECASE,
+)
+_WINDOW = re.compile(r"Accepted:\s*([\d,]+)\s*tokens.*?Drafted:\s*([\d,]+)\s*tokens", re.IGNORECASE)
+_EAGER = re.compile(r"enforce[_-]eager\s*[=:]\s*True|--enforce-eager\b", re.IGNORECASE)
+_SYNTHETIC = re.compile(r"rejection_sample_method\W+synthetic", re.IGNORECASE)
+_DUMMY = re.compile(r"load[_-]format\W+(?:LoadFormat\.)?dummy", re.IGNORECASE)
+_ASYNC_OFF = re.compile(r"Async scheduling not supported with .*will be disabled", re.IGNORECASE)
+_V1 = re.compile(r"using the V1 model runner instead", re.IGNORECASE)
+_DENIED = re.compile(r"NVML.*(?:denied|permission|not supported|insufficient)", re.IGNORECASE)
+
+
+_PREEMPTED = re.compile(r"\bis preempted\b|PreemptionMode", re.IGNORECASE)
+
+
+class LogFacts(Struct, frozen=True, kw_only=True):
+    """What the lines say. ``causes`` are (finding id, line) of lines that end a server."""
+
+    causes: tuple[tuple[str, str], ...] = ()
+    windows: tuple[tuple[int, int], ...] = ()
+    eager: bool = False
+    synthetic: bool = False
+    dummy: bool = False
+    engine: tuple[str, ...] = ()
+    denied: str | None = None
+    preemptions: int = 0
+
+
+def read_log(lines: Iterable[str]) -> LogFacts:
+    """Gather the facts of the quoted lines, in their order."""
+    lines = [line.strip() for line in lines if line.strip()]
+    found = ((line, _cause(line)) for line in lines)
+    return LogFacts(
+        causes=tuple((name, line) for line, name in found if name is not None),
+        windows=tuple(w for line in lines for w in _windows(line)),
+        eager=any(_EAGER.search(line) for line in lines),
+        synthetic=any(_SYNTHETIC.search(line) for line in lines),
+        dummy=any(_DUMMY.search(line) for line in lines),
+        engine=tuple(line for line in lines if _ASYNC_OFF.search(line) or _V1.search(line)),
+        denied=next((line for line in lines if _DENIED.search(line)), None),
+        preemptions=sum(1 for line in lines if _PREEMPTED.search(line)),
+    )
+
+
+def _cause(line: str) -> str | None:
+    """The finding a line stands for, or None: memory first, since it hides in other errors."""
+    if _MEMORY.search(line) and not _BENIGN.search(line):
+        return "out-of-memory"
+    if _BENIGN.search(line) or not _ERROR.search(line):
+        return None
+    if _DEPENDENCY.search(line):
+        return "dependency-conflict"
+    if _UNSUPPORTED.search(line):
+        return "unsupported-method"
+    return "server-did-not-start"
+
+
+def _windows(line: str) -> list[tuple[int, int]]:
+    return [(int(a.replace(",", "")), int(d.replace(",", ""))) for a, d in _WINDOW.findall(line)]

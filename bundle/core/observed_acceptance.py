@@ -1,0 +1,166 @@
+"""Acceptance of a report: counts where there are counts, stated ratios where there are none.
+
+Stated ratios are held against the counts; what does not agree is named, and the counts win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bundle.core.acceptance import histogram_to_positions
+from bundle.core.findings.subject import FIXED_K, Rates
+from bundle.core.observed import ObservedAcceptance, ObservedCell, Window
+
+_ROUNDING = 0.0051
+"""A stated ratio may be rounded or cut at two decimals, or at whole per cents."""
+
+
+def rates_of(
+    cell: ObservedCell,
+    *,
+    method: str | None,
+    k: int | None,
+    windows: Sequence[tuple[int, int]] = (),
+    runner: str | None = None,
+) -> Rates | None:
+    """Everything a cell says about acceptance; None where it says nothing.
+
+    ``windows`` are counts of log lines, used only where the cell has no counts of its own: they
+    are summed, never averaged.
+    """
+    a = cell.acceptance
+    accepted, drafted, rounds = _counts(a, windows)
+    counted = _ratio(accepted, drafted)
+    rate = counted if drafted is not None and accepted is not None else _share(a.acceptance_rate)
+    length = None if rounds is None or accepted is None else _length(accepted, rounds)
+    if rounds is None:
+        length = a.mean_acceptance_length
+    estimated: list[str] = []
+    if length is None and rate is not None and rounds is None and method in FIXED_K and k:
+        length = 1 + k * rate
+        estimated.append("length")
+    decode, effective = _decode_rounds(cell, accepted, rounds)
+    coverage = _share(a.coverage)
+    if coverage is None and decode is not None and rounds is not None:
+        coverage = min(1.0, rounds / decode)
+        estimated += [] if a.decode_rounds else ["coverage"]
+    found = Rates(
+        accepted=accepted,
+        drafted=drafted,
+        rounds=rounds,
+        rate=rate,
+        length=length,
+        per_position=_positions(a, rounds, accepted),
+        histogram=a.histogram,
+        coverage=coverage,
+        effective=effective if a.decode_rounds else None,
+        requests=a.requests,
+        runner=runner,
+        estimated=tuple(estimated),
+        mismatches=_mismatches(a, accepted, drafted, rounds),
+    )
+    return None if found == Rates(runner=runner) else found
+
+
+def _counts(
+    a: ObservedAcceptance, logged: Sequence[tuple[int, int]]
+) -> tuple[int | None, int | None, int | None]:
+    """C, D and R: as stated, else from the histogram, else summed over windows or log lines."""
+    accepted, drafted, rounds = a.accepted, a.drafted, a.rounds
+    if a.histogram:
+        accepted = _histogram_accepted(a.histogram) if accepted is None else accepted
+        rounds = sum(a.histogram) if rounds is None else rounds
+    if accepted is None and drafted is None:
+        windows: Sequence[Window | tuple[int, int]] = a.windows or logged
+        pairs = [(w.accepted, w.drafted) if isinstance(w, Window) else w for w in windows]
+        if pairs:
+            accepted, drafted = sum(p[0] for p in pairs), sum(p[1] for p in pairs)
+        if a.windows and rounds is None and all(w.rounds is not None for w in a.windows):
+            rounds = sum(w.rounds or 0 for w in a.windows)
+    return accepted, drafted, rounds
+
+
+def _histogram_accepted(histogram: Sequence[int]) -> int:
+    return sum(j * n for j, n in enumerate(histogram))
+
+
+def _ratio(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def _length(accepted: int, rounds: int) -> float | None:
+    return 1 + accepted / rounds if rounds else None
+
+
+def _share(value: float | None) -> float | None:
+    """A share; a value above 1 is a percentage."""
+    if value is None:
+        return None
+    return value / 100 if value > 1 else value
+
+
+def _positions(
+    a: ObservedAcceptance, rounds: int | None, accepted: int | None
+) -> tuple[float, ...] | None:
+    """Cumulative acceptance by position, from the histogram, counts, shares or percentages."""
+    if a.histogram and sum(a.histogram):
+        total = sum(a.histogram)
+        return tuple(n / total for n in histogram_to_positions(a.histogram))
+    stated = a.per_position
+    if not stated:
+        return None
+    if max(stated) <= 1:
+        return stated
+    if rounds and accepted is not None and round(sum(stated)) == accepted:
+        return tuple(n / rounds for n in stated)
+    return tuple(n / 100 for n in stated)
+
+
+def _decode_rounds(
+    cell: ObservedCell, accepted: int | None, rounds: int | None
+) -> tuple[float | None, float | None]:
+    """Decode rounds and effective tokens per round, counted or estimated.
+
+    Output tokens = requests + decode rounds + accepted - trimmed, and trimming is small.
+    """
+    a = cell.acceptance
+    tokens = a.output_tokens if a.output_tokens is not None else cell.speculative.output_tokens
+    requests = a.requests or cell.speculative.completed or cell.speculative.requests or 0
+    decode: float | None = a.decode_rounds
+    if decode is None and tokens is not None and accepted is not None:
+        decode = max(tokens - requests - accepted, rounds or 0)
+    if not decode:
+        return None, None
+    return decode, None if tokens is None else (tokens - requests) / decode
+
+
+def _mismatches(
+    a: ObservedAcceptance, accepted: int | None, drafted: int | None, rounds: int | None
+) -> tuple[str, ...] | None:
+    """Figures of one report that contradict each other; None where there is nothing to compare."""
+    checks: list[tuple[str, float, float, float]] = []
+    rate, stated = _ratio(accepted, drafted), a.acceptance_rate
+    if rate is not None and stated is not None:
+        # 0.5 may be a share or half a per cent: the counts tell which was meant.
+        stated = min((stated, stated / 100), key=lambda value: abs(value - rate))
+        checks.append(("acceptance rate", stated, rate, _ROUNDING))
+    if rounds and accepted is not None and a.mean_acceptance_length is not None:
+        found = 1 + accepted / rounds
+        checks.append(("acceptance length", a.mean_acceptance_length, found, 2 * _ROUNDING))
+    if a.histogram:
+        checks.append(("accepted", accepted or 0, _histogram_accepted(a.histogram), 0.5))
+        checks.append(("rounds", rounds or 0, sum(a.histogram), 0.5))
+    if a.windows:
+        checks.append(("accepted", accepted or 0, sum(w.accepted for w in a.windows), 0.5))
+        checks.append(("proposed", drafted or 0, sum(w.drafted for w in a.windows), 0.5))
+    positions = _positions(a, rounds, accepted)
+    if positions and not a.histogram and rounds and accepted is not None:
+        slack = len(positions) * _ROUNDING
+        checks.append(("tokens per round", sum(positions), accepted / rounds, slack))
+    if not checks:
+        return None
+    return tuple(
+        f"{name}: {first:.5g} stated, {second:.5g} counted"
+        for name, first, second, slack in checks
+        if abs(first - second) > slack
+    )

@@ -1,0 +1,143 @@
+"""What a report says of its two servers: reference, settings, engine path, work done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+from bundle.core.findings.subject import THROUGHPUT
+from bundle.core.log_words import LogFacts
+from bundle.core.observed import Observation, ObservedArm, ObservedCell, Scalar
+from bundle.core.observed_names import SETTINGS
+
+_WITHOUT = re.compile(
+    r"\b(?:no|without|non|disabled?|off)[ -]*(?:any )?"
+    r"(?:spec\w*|draft\w*|mtp|eagle\w*)(?: decod\w*)?\b"
+    r"|\b(?:spec\w*(?: decod\w*)?|mtp|eagle\w*|draft\w*) *(?:is |switched )?(?:off|disabled)\b",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(
+    r"\b(?:plain|vanilla|ordinary|autoregressive|baseline|decod\w*|target (?:only|alone))\b"
+    r"|^(?:none|off|no|target)$",
+    re.IGNORECASE,
+)
+_OTHER = re.compile(
+    r"\bnot\b|\b(?:another|other|different|previous|older?|published)\b", re.IGNORECASE
+)
+_METHOD = re.compile(
+    r"\b(?:mtp|n-?gram|eagle\d*|suffix|medusa|lookahead|dflash|draft\w*|spec(?:ulat\w*)?)\b",
+    re.IGNORECASE,
+)
+NO_METHOD = frozenset(("", "none", "baseline", "off", "no", "plain", "plain decode"))
+
+
+def is_plain(reference: str | None) -> bool | None:
+    """Whether the reference is plain decode; None where the report does not say."""
+    if reference is None or not reference.strip():
+        return None
+    text = reference.strip()
+    rest = _WITHOUT.sub("", text)
+    if _METHOD.search(rest) or _OTHER.search(rest):
+        return False
+    return rest != text or _PLAIN.search(rest) is not None
+
+
+def facts_of(report: Observation, cell: ObservedCell) -> dict[str, tuple[Scalar, Scalar]]:
+    """Settings of both sides; what a cell says of a side outranks the report's head."""
+    facts = dict(report.facts)
+    for name in {*cell.baseline.facts, *cell.speculative.facts}:
+        before = facts.get(name, (None, None))
+        facts[name] = (
+            cell.baseline.facts.get(name, before[0]),
+            cell.speculative.facts.get(name, before[1]),
+        )
+    return facts
+
+
+def speculates(facts: Mapping[str, tuple[Scalar, Scalar]]) -> bool:
+    """Whether the baseline's own configuration names a method."""
+    method = facts.get("method", (None, None))[0]
+    k = facts.get("num_speculative_tokens", (None, None))[0]
+    named = method is not None and str(method).strip().lower() not in NO_METHOD
+    return named or bool(k)
+
+
+def prompt_differences(cell: ObservedCell) -> tuple[str, ...] | None:
+    """Totals that differ prove other prompts; totals that agree prove nothing."""
+    a, b = cell.baseline.input_tokens, cell.speculative.input_tokens
+    if a is None or b is None or a == b:
+        return None
+    return (f"{a} input tokens for the baseline, {b} for the method",)
+
+
+def config_differences(facts: Mapping[str, tuple[Scalar, Scalar]]) -> tuple[str, ...] | None:
+    """Settings known to differ; None otherwise, because a report never names every setting."""
+    differ = tuple(
+        f"{name}: {a} for the baseline, {b} for the method"
+        for name, (a, b) in sorted(facts.items())
+        if name in SETTINGS and None not in (a, b) and a != b
+    )
+    return differ or None
+
+
+def engine_differences(
+    facts: Mapping[str, tuple[Scalar, Scalar]], log: LogFacts
+) -> tuple[str, ...] | None:
+    """Runner and scheduling that differ; empty only where both are known to be equal."""
+    pairs = {n: facts.get(n, (None, None)) for n in ("runner", "async_scheduling")}
+    differ = [
+        f"{n}: {a} for the baseline, {b} for the method"
+        for n, (a, b) in pairs.items()
+        if None not in (a, b) and a != b
+    ]
+    complete = all(None not in pair for pair in pairs.values())
+    return (*differ, *log.engine) if differ or log.engine or complete else None
+
+
+def stated(
+    facts: Mapping[str, tuple[Scalar, Scalar]], name: str, word: str, logged: bool
+) -> bool | None:
+    """Whether a fact has this value on either side, or a log line shows it."""
+    values = [v for v in facts.get(name, ()) if v is not None]
+    if logged or word in [str(v).lower() for v in values]:
+        return True
+    return False if values else None
+
+
+def cache_off(facts: Mapping[str, tuple[Scalar, Scalar]]) -> bool | None:
+    """Whether prefix caching is off on both sides; None where the report does not say."""
+    values = [bool(v) for v in facts.get("enable_prefix_caching", ()) if v is not None]
+    return not any(values) if values else None
+
+
+def preemptions(
+    side: ObservedArm, facts: Mapping[str, tuple[Scalar, Scalar]], at: int, log: LogFacts
+) -> int | None:
+    """As counted; quoted log lines of the method's server count where nothing else does."""
+    counted = first(side.preemptions, facts.get("preemptions", (None, None))[at])
+    return (log.preemptions or None) if counted is None and at else counted
+
+
+def first(stated: int | None, fact: Scalar) -> int | None:
+    """A count of the cell, else of the report's head."""
+    return stated if stated is not None else fact if isinstance(fact, int) else None
+
+
+def tokens_of(side: ObservedArm) -> tuple[tuple[float, ...], float]:
+    """Output tokens, stated or throughput x duration with the rounding of the two."""
+    if side.output_tokens:
+        return (float(side.output_tokens),), 0.0
+    if side.mean_output_tokens:
+        return (side.mean_output_tokens * (side.completed or side.requests or 1),), 0.0
+    rate, seconds = side.metrics.get(THROUGHPUT), side.duration_s
+    if not rate or not seconds:
+        return (), 0.0
+    return (rate * seconds,), _rounding(rate) + _rounding(seconds)
+
+
+def _rounding(value: float) -> float:
+    """Relative size of half a unit in the last digit that was written."""
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    places = max(0, -exponent) if isinstance(exponent, int) else 0
+    return float(0.5 * 10.0**-places / value)

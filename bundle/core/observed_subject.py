@@ -1,0 +1,239 @@
+"""A report's cells as subjects of the checklist, with the assumed noise as their bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from bundle.core.bare import ASSUMED_NOISE
+from bundle.core.findings.subject import (
+    E2EL,
+    THROUGHPUT,
+    TPOT,
+    Arm,
+    Band,
+    LoadPoint,
+    QualityFacts,
+    Subject,
+)
+from bundle.core.log_words import LogFacts, read_log
+from bundle.core.observed import (
+    Observation,
+    ObservedArm,
+    ObservedCell,
+    Scalar,
+)
+from bundle.core.observed_acceptance import rates_of
+from bundle.core.observed_facts import (
+    NO_METHOD,
+    cache_off,
+    config_differences,
+    engine_differences,
+    facts_of,
+    first,
+    is_plain,
+    preemptions,
+    prompt_differences,
+    speculates,
+    stated,
+    tokens_of,
+)
+from bundle.core.observed_quality import bare_quality
+from bundle.core.verdict_records import CLOSED_LOOP, OPEN_LOOP
+
+ONE_SIDED_95 = 1.645
+_STAND_INS = {
+    TPOT: ("mean_tpot_ms", "median_tpot_ms"),
+    E2EL: ("mean_e2el_ms", "median_e2el_ms"),
+    "ttft": ("mean_ttft_ms", "median_ttft_ms"),
+    "itl": ("mean_itl_ms", "median_itl_ms"),
+    THROUGHPUT: ("output_throughput", "request_throughput", "total_token_throughput"),
+}
+
+
+def subjects_of(
+    report: Observation, *, assume_noise: float = ASSUMED_NOISE, margin: float = 0.05
+) -> tuple[Subject, ...]:
+    """One subject per cell, in order; one without a task where the report has no cells."""
+    log = read_log(report.log_lines)
+    cells = report.cells or (ObservedCell(task="none"),)
+    subjects = [_subject(report, cell, log, assume_noise, margin) for cell in cells]
+    named = _told_apart([_with_loads(s, report.cells, subjects) for s in subjects])
+    worst = max((s.quality for s in named if s.quality), key=_severity, default=None)
+    return tuple(replace(s, quality=_graver(s.quality, worst)) for s in named)
+
+
+def _graver(own: QualityFacts | None, worst: QualityFacts | None) -> QualityFacts | None:
+    """Quality is the group's: a defect found on one task is one on every other."""
+    if worst is not None and (own is None or worst.state == "BROKEN"):
+        return worst
+    return own
+
+
+def _severity(quality: QualityFacts) -> int:
+    return ("NOT MEASURED", "SHOWN", "NOT SHOWN", "BROKEN").index(quality.state)
+
+
+def _told_apart(subjects: list[Subject]) -> list[Subject]:
+    """Cells that share task and load get a number, so that each is judged."""
+    seen: Counter[tuple[str | None, str | None]] = Counter()
+    named = []
+    for s in subjects:
+        seen[s.task, s.load] += 1
+        count = seen[s.task, s.load]
+        named.append(s if count == 1 else replace(s, load=f"{s.load} ({count})"))
+    return named
+
+
+def noise_of(cell: ObservedCell, assumed: float) -> float:
+    """The assumed noise, or the widest spread that the cell itself reports, if that is more.
+
+    A spread is the standard deviation of the log ratio that two reported ones give.
+    """
+    spreads = [assumed]
+    for name, sd in cell.speculative.metrics.items():
+        if name.endswith("_sd"):
+            metric = name.removesuffix("_sd")
+            pairs = [
+                (cell.speculative.metrics.get(metric), sd),
+                (cell.baseline.metrics.get(metric), cell.baseline.metrics.get(name, 0.0)),
+            ]
+            spreads.append(math.hypot(*(s / value for value, s in pairs if value)))
+    return max(spreads)
+
+
+def _subject(
+    report: Observation, cell: ObservedCell, log: LogFacts, assumed: float, margin: float
+) -> Subject:
+    facts = facts_of(report, cell)
+    method, k = report.method, report.num_speculative_tokens
+    noise = noise_of(cell, assumed)
+    baseline = _arm(cell.baseline, facts, 0, log)
+    arm = _arm(cell.speculative, facts, 1, log)
+    identical = None if method is None else method.strip().lower() in NO_METHOD or k == 0
+    runner = _text(facts.get("runner", (None, None))[1])
+    ran = bool(cell.speculative.metrics) or cell.acceptance.accepted is not None
+    return Subject(
+        group=method or "speculative",
+        task=cell.task,
+        load=cell.load,
+        method=method,
+        k=k,
+        margin=math.log1p(margin),
+        deciding=CLOSED_LOOP if cell.request_rate is None else OPEN_LOOP,
+        baseline=baseline,
+        arm=arm,
+        effects=_effects(baseline, arm, noise, assumed),
+        acceptance=rates_of(cell, method=method, k=k, windows=log.windows, runner=runner),
+        quality=bare_quality(cell.baseline, cell.speculative),
+        started=_started(ran, log),
+        log_causes=tuple(c for c in log.causes if not ran or c[0] == "out-of-memory"),
+        reference=report.reference,
+        reference_plain=False if speculates(facts) else is_plain(report.reference),
+        identical=identical,
+        config_differences=config_differences(facts),
+        engine_differences=engine_differences(facts, log),
+        synthetic=stated(facts, "rejection_sample_method", "synthetic", log.synthetic),
+        prompt_differences=prompt_differences(cell),
+        dummy=stated(facts, "load_format", "dummy", log.dummy),
+        prefix_cache_off=cache_off(facts),
+        percentiles=_percentiles(cell),
+    )
+
+
+def _arm(
+    side: ObservedArm, facts: Mapping[str, tuple[Scalar, Scalar]], at: int, log: LogFacts
+) -> Arm:
+    tokens, tolerance = tokens_of(side)
+    eager = facts.get("enforce_eager", (None, None))[at]
+    kv = facts.get("kv_cache_tokens", (None, None))[at]
+    missing = None
+    if side.requests is not None and side.completed is not None:
+        missing = max(0, side.requests - side.completed - (side.failed or 0))
+    return Arm(
+        values=_values(side, tokens),
+        peak_throughput=side.metrics.get("peak_output_throughput") or None,
+        tokens=tokens,
+        expected_tokens=side.expected_output_tokens,
+        token_tolerance=tolerance,
+        requests=side.completed if side.completed is not None else side.requests,
+        missing=missing,
+        failed=side.failed,
+        preemptions=preemptions(side, facts, at, log),
+        prefix_hits=first(side.prefix_hits, facts.get("prefix_hits", (None, None))[at]),
+        eager=bool(eager) if eager is not None else (True if log.eager else None),
+        kv_tokens=(int(kv),) if isinstance(kv, int | float) and kv > 0 else (),
+        denied=log.denied if at else None,
+    )
+
+
+def _values(side: ObservedArm, tokens: tuple[float, ...]) -> dict[str, float]:
+    """Metrics under the names the rules use; a figure of 0 is no figure."""
+    given = {name: value for name, value in side.metrics.items() if value > 0}
+    values = {n.removesuffix("_ms"): v for n, v in given.items() if re.match(r"p\d+_.*_ms$", n)}
+    for metric, names in _STAND_INS.items():
+        found = next((given[n] for n in names if n in given), None)
+        if found is not None:
+            values[metric] = found
+    if THROUGHPUT not in values and tokens and side.duration_s:
+        values[THROUGHPUT] = tokens[0] / side.duration_s
+    return values
+
+
+def _effects(baseline: Arm, arm: Arm, noise: float, assumed: float) -> dict[str, Band]:
+    h = ONE_SIDED_95 * noise
+    basis = f"assumed noise {100 * noise:.3g} %"
+    if noise > assumed:
+        basis = f"noise {100 * noise:.3g} % from the reported spread"
+    effects = {}
+    for metric in sorted(baseline.values.keys() & arm.values.keys()):
+        effect = math.log(arm.values[metric] / baseline.values[metric])
+        effect = effect if metric == THROUGHPUT else -effect
+        effects[metric] = Band(estimate=effect, lower=effect - h, upper=effect + h, basis=basis)
+    return effects
+
+
+def _with_loads(
+    subject: Subject, cells: tuple[ObservedCell, ...], subjects: list[Subject]
+) -> Subject:
+    """Add the effects of the same task at every load of the same kind."""
+    return replace(subject, loads=tuple(_points(subject, cells, subjects)))
+
+
+def _points(
+    subject: Subject, cells: tuple[ObservedCell, ...], subjects: list[Subject]
+) -> Iterator[LoadPoint]:
+    for cell, other in zip(cells, subjects, strict=False):
+        size = cell.concurrency if cell.concurrency is not None else cell.request_rate
+        if other.task == subject.task and other.deciding == subject.deciding and size:
+            for metric, band in other.effects.items():
+                if metric in other.deciding:
+                    yield LoadPoint(label=cell.load, size=size, metric=metric, band=band)
+
+
+def _started(ran: bool, log: LogFacts) -> bool | None:
+    if ran:
+        return True
+    return False if log.causes else None
+
+
+def _text(value: Scalar) -> str | None:
+    return None if value is None else str(value)
+
+
+def _percentiles(cell: ObservedCell) -> dict[str, int]:
+    """Percentiles that both sides show, with the requests they rest on where that is known."""
+    requests = [s.completed or s.requests for s in (cell.baseline, cell.speculative)]
+    fewest = min((n for n in requests if n), default=None)
+    if fewest is None:
+        return {}
+    shown = cell.baseline.metrics.keys() & cell.speculative.metrics.keys()
+    return {
+        name.removesuffix("_ms"): fewest
+        for name in sorted(shown)
+        if re.match(r"p9[59]_\w+_ms$", name)
+    }

@@ -1,0 +1,588 @@
+"""Reports of public results: the words they get, and what happens when fields vary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bundle.core.observations import ObservationResult, judge_observations
+from bundle.errors import InputError
+
+DATA = Path(__file__).parent.parent / "data" / "observations"
+EXPECTED = json.loads((DATA / "expected.json").read_text())
+
+
+def report(cells=None, **fields):
+    """A report with one cell at concurrency 1, changed by ``fields``."""
+    cell = {"task": "code", "concurrency": 1, "baseline": {}, "speculative": {}, "acceptance": {}}
+    return {
+        "schema": "specbundle.observations/1",
+        "id": "one",
+        "method": "eagle3",
+        "num_speculative_tokens": 3,
+        "reference": "plain decode",
+        "cells": [{**cell, **c} for c in (cells if cells is not None else [{}])],
+        **fields,
+    }
+
+
+def timed(baseline, speculative, **more):
+    return {
+        "baseline": {"output_throughput": baseline},
+        "speculative": {"output_throughput": speculative},
+        **more,
+    }
+
+
+def judged(raw, **options) -> ObservationResult:
+    return judge_observations(json.dumps(raw), "report.json", **options)
+
+
+def fired(result: ObservationResult) -> set[str]:
+    return {f.id for f in result.findings if f.state == "TRIGGERED"}
+
+
+def state(result: ObservationResult, name: str) -> str:
+    return next(f.state for f in result.findings if f.id == name)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_public_reports(name):
+    result = judge_observations((DATA / f"{name}.json").read_text(), f"{name}.json")
+    assert result.verdict in EXPECTED[name]["verdicts"]
+    wanted = set(EXPECTED[name]["findings"])
+    assert not wanted or wanted & fired(result)
+
+
+def test_json_has_the_promised_keys():
+    result = judged(report([timed(100, 150)])).to_json()
+    assert list(result)[:7] == [
+        "file", "id", "verdict", "reasons", "findings", "acceptance", "advice",
+    ]  # fmt: skip
+    assert json.loads(json.dumps(result)) == result
+    assert {"id", "state", "evidence"} <= set(result["findings"][0])
+
+
+def test_speed_up_beyond_noise_and_margin_ships_and_says_assumed_noise():
+    result = judged(report([timed(100, 150)]))
+    assert result.verdict == "SHIP"
+    assert "assumed noise" in result.reasons[0]
+    assert any(r.startswith("not run: tpot") for r in result.reasons)
+
+
+def test_missing_metrics_are_named_and_never_passed():
+    verdict = judged(report([timed(100, 150)])).cells[0]
+    assert any(c.startswith("speed:tpot") for c in verdict.checks_not_run)
+    assert "configs-differ" in verdict.checks_not_run
+
+
+@pytest.mark.parametrize(
+    ("noise", "margin", "word"),
+    [(0.05, 0.05, "SHIP"), (0.2, 0.05, "INCONCLUSIVE"), (0.01, 0.25, "ABANDON")],
+)
+def test_options_move_the_word(noise, margin, word):
+    raw = report([timed(100, 115)])
+    assert judged(raw, assume_noise=noise, margin=margin).verdict == word
+
+
+def test_worst_metric_decides():
+    cell = {
+        "baseline": {"output_throughput": 100, "mean_tpot_ms": 10},
+        "speculative": {"output_throughput": 150, "mean_tpot_ms": 14},
+    }
+    assert judged(report([cell])).verdict == "ABANDON"
+
+
+def test_end_to_end_decides_at_a_rate_where_throughput_cannot():
+    cell = {
+        "concurrency": None,
+        "request_rate": 2,
+        "baseline": {"mean_tpot_ms": 20, "mean_e2el_ms": 900, "output_throughput": 100},
+        "speculative": {"mean_tpot_ms": 14, "mean_e2el_ms": 700, "output_throughput": 100},
+    }
+    result = judged(report([cell]))
+    assert result.verdict == "SHIP"
+    assert result.deciding == ("r2",)
+
+
+def test_infinite_rate_is_a_closed_loop():
+    cell = timed(100, 150, concurrency=None, request_rate="inf")
+    assert judged(report([cell])).cells[0].target == "unstated"
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "rate"),
+    [
+        ({"acceptance_rate": 0.68}, 0.68),
+        ({"acceptance_rate": 68.0}, 0.68),
+        ({"accepted": 5, "drafted": 10}, 0.5),
+        ({"accepted": 0, "drafted": 0, "rounds": 0, "acceptance_rate": 0.0}, None),
+        ({}, None),
+        ({"windows": [{"accepted": 1, "drafted": 4}, {"accepted": 9, "drafted": 12}]}, 10 / 16),
+        ({"histogram": [3, 1, 1], "drafted": 10}, 0.3),
+    ],
+)
+def test_acceptance_rate(acceptance, rate):
+    found = judged(report([{"acceptance": acceptance}])).acceptance["acceptance_rate"]
+    assert found == (rate if rate is None else pytest.approx(rate))
+
+
+def test_log_windows_are_summed_where_there_are_no_counts():
+    lines = [
+        "SpecDecoding metrics: Mean acceptance length: 2, Accepted: 10 tokens, Drafted: 30 tokens",
+        "SpecDecoding metrics: Mean acceptance length: 2, Accepted: 1,990 tokens, "
+        "Drafted: 2,970 tokens",
+    ]
+    result = judged(report(log_lines=lines))
+    assert result.acceptance["acceptance_rate"] == pytest.approx(2000 / 3000)
+
+
+def test_counts_that_contradict_the_stated_ratios_are_named():
+    acceptance = {"accepted": 50, "drafted": 100, "rounds": 50, "acceptance_rate": 0.7}
+    result = judged(report([{"acceptance": acceptance}]))
+    assert "acceptance-mismatch" in fired(result)
+    assert result.acceptance["acceptance_rate"] == 0.5
+
+
+@pytest.mark.parametrize("stated", [0.5, 50, 50.2, 0.502])
+def test_share_and_per_cent_of_the_same_counts_agree(stated):
+    acceptance = {"accepted": 502, "drafted": 1000, "acceptance_rate": stated}
+    assert state(judged(report([{"acceptance": acceptance}])), "acceptance-mismatch") == "CLEAR"
+
+
+@pytest.mark.parametrize(
+    ("positions", "found"),
+    [
+        ([0.8, 0.5], [0.8, 0.5]),
+        ([80, 50], [0.8, 0.5]),
+        ([400, 250], [0.8, 0.5]),
+    ],
+)
+def test_positions_as_shares_per_cents_or_counts(positions, found):
+    acceptance = {"accepted": 650, "drafted": 1000, "rounds": 500, "per_position": positions}
+    result = judged(report([{"acceptance": acceptance}]))
+    assert result.acceptance["per_position"] == pytest.approx(found)
+
+
+def test_coverage_is_counted_or_estimated():
+    counted = {"accepted": 60, "drafted": 100, "rounds": 50, "decode_rounds": 200,
+               "output_tokens": 270, "requests": 10}  # fmt: skip
+    found = judged(report([{"acceptance": counted}], method="ngram")).acceptance
+    assert found["coverage"] == 0.25
+    assert found["effective_tokens_per_round"] == pytest.approx(1.3)
+    estimated = {"accepted": 60, "drafted": 100, "rounds": 50}
+    cell = {"acceptance": estimated, "speculative": {"output_tokens": 270, "requests": 10}}
+    found = judged(report([cell], method="ngram")).acceptance
+    assert found["coverage"] == 0.25
+    assert found["estimated"] == ["coverage"]
+
+
+def test_coverage_of_ngram_under_v2_is_not_measured():
+    acceptance = {"accepted": 6, "drafted": 100, "rounds": 50, "decode_rounds": 200}
+    raw = report([{"acceptance": acceptance}], method="ngram", runner="V2")
+    assert state(judged(raw), "low-coverage") == "NOT MEASURED"
+
+
+def test_cells_that_disagree_have_no_one_word_until_a_target_is_named():
+    cells = [timed(100, 150), timed(400, 300, concurrency=32)]
+    result = judged(report(cells))
+    assert result.verdict == "INCONCLUSIVE"
+    assert "gain-fades-with-load" in fired(result)
+    assert judged(report(cells), target_concurrency=1).verdict == "SHIP"
+    assert judged(report(cells), target_concurrency=32).verdict == "ABANDON"
+    nothing = judged(report(cells), target_concurrency=8)
+    assert nothing.verdict == "INCONCLUSIVE"
+    assert "c1, c32" in nothing.reasons[0]
+
+
+def test_schedule_comes_out_of_the_measured_loads():
+    cells = [timed(100, 150), timed(400, 480, concurrency=8), timed(900, 700, concurrency=32)]
+    advice = judged(report(cells)).advice
+    assert [a.schedule for a in advice if a.schedule] == [((1, 8, 3), (9, 32, 0))]
+
+
+def test_cells_that_agree_give_their_word():
+    assert judged(report([timed(100, 150), timed(400, 600, concurrency=8)])).verdict == "SHIP"
+
+
+def test_a_cell_without_timing_does_not_decide_beside_one_that_has_it():
+    cells = [timed(100, 150), {"task": "chat", "acceptance": {"acceptance_rate": 0.5}}]
+    assert judged(report(cells)).verdict == "SHIP"
+
+
+def test_invalid_and_undecided_cells_are_invalid_together():
+    cells = [
+        {"baseline": {"output_throughput": 300, "duration_s": 30.0},
+         "speculative": {"output_throughput": 300, "duration_s": 10.0}},
+        timed(100, 104, concurrency=8),
+    ]  # fmt: skip
+    assert judged(report(cells)).verdict == "INVALID"
+
+
+def test_cells_of_one_task_and_load_are_each_judged():
+    cells = [timed(100, 150), {**timed(100, 150), "speculative": {"output_throughput": 150,
+             "failed": 3}}]  # fmt: skip
+    result = judged(report(cells))
+    assert [v.verdict for v in result.cells] == ["SHIP", "INVALID"]
+    assert result.verdict == "INCONCLUSIVE"
+
+
+def test_quality_of_one_cell_counts_for_all():
+    quality = {"baseline": {"quality_passed": 100, "quality_total": 120},
+               "speculative": {"quality_passed": 60, "quality_total": 120}}  # fmt: skip
+    result = judged(report([timed(100, 150), {"task": "checks", **quality}]))
+    assert result.verdict == "ABANDON"
+    assert "quality-regression" in fired(result)
+
+
+@pytest.mark.parametrize(
+    ("passed", "word"), [(118, "SHIP"), (112, "INCONCLUSIVE"), (70, "ABANDON"), (120, "SHIP")]
+)
+def test_quality_totals(passed, word):
+    cell = {
+        "baseline": {"output_throughput": 100, "quality_passed": 118, "quality_total": 120},
+        "speculative": {"output_throughput": 150, "quality_passed": passed, "quality_total": 120},
+    }
+    assert judged(report([cell])).verdict == word
+
+
+@pytest.mark.parametrize(
+    "quality",
+    [
+        {"quality_passed": 10},
+        {"quality_passed": 10, "quality_total": 39},
+        {"quality_passed": 50, "quality_total": 40},
+    ],
+)
+def test_totals_that_cannot_be_compared_are_not_measured(quality):
+    cell = {"baseline": {"quality_passed": 38, "quality_total": 40}, "speculative": quality}
+    assert state(judged(report([cell])), "quality-regression") == "NOT MEASURED"
+
+
+def test_empty_replies_are_broken_quality():
+    cell = timed(100, 150)
+    cell["speculative"]["empty_replies"] = 2
+    assert judged(report([cell])).verdict == "ABANDON"
+
+
+def test_truncated_replies_are_shown_without_totals():
+    cell = {"speculative": {"truncated": 2, "quality_total": 10}}
+    assert "truncated-outputs" in fired(judged(report([cell])))
+
+
+@pytest.mark.parametrize(
+    ("line", "finding"),
+    [
+        ("RuntimeError: HIP out of memory. Tried to allocate 2 GiB", "out-of-memory"),
+        ("ValueError: No available memory for the cache blocks.", "out-of-memory"),
+        ("NotImplementedError: Unsupported speculative method: 'mtp'", "unsupported-method"),
+        ("ValueError: Target and draft model should have the same vocabulary size.",
+         "unsupported-method"),
+        ("vllm: error: unrecognized arguments: --speculative-model", "unsupported-method"),
+        ("ModuleNotFoundError: No module named 'arctic_inference'", "dependency-conflict"),
+        ("ImportError: libcudart.so.13: cannot open shared object file", "dependency-conflict"),
+        ("RuntimeError: operator torchvision::nms does not exist", "dependency-conflict"),
+        ("RuntimeError: Engine core initialization failed. See root cause above.",
+         "server-did-not-start"),
+    ],
+)  # fmt: skip
+def test_lines_that_end_a_server(line, finding):
+    result = judged(report(log_lines=[line]))
+    assert finding in fired(result)
+    assert result.verdict == "INVALID"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: FlashInfer is not supported, falling back to another backend",
+        "Async scheduling not supported with ngram-based speculative decoding and will be disabled",
+        "INFO 11-30 12:00:00 [core.py:1] ready; errors: 0",
+        "",
+    ],
+)
+def test_lines_the_server_went_on_after(line):
+    result = judged(report([timed(100, 150)], log_lines=[line]))
+    assert result.verdict == "SHIP"
+
+
+def test_async_off_is_an_engine_difference():
+    line = (
+        "Async scheduling not supported with ngram-based speculative decoding and will be disabled"
+    )
+    assert "engine-differs" in fired(judged(report([timed(1, 2)], log_lines=[line])))
+
+
+def test_an_error_line_beside_numbers_is_no_failed_start():
+    line = "openai.BadRequestError: this model does not support logprobs"
+    assert judged(report([timed(100, 150)], log_lines=[line])).verdict == "SHIP"
+
+
+@pytest.mark.parametrize(
+    ("fields", "finding"),
+    [
+        ({"enforce_eager": True}, "eager-baseline"),
+        ({"enforce_eager": {"baseline": True, "speculative": False}}, "configs-differ"),
+        ({"log_lines": ["engine config: enforce_eager=True"]}, "eager-baseline"),
+        ({"prefix_caching": {"baseline": True, "speculative": False}}, "configs-differ"),
+        ({"baseline_config": {"max-num-seqs": 16}, "speculative_config": {"max_num_seqs": 8}},
+         "configs-differ"),
+        ({"config": {"baseline": {"seed": 1}, "speculative": {"seed": 2}}}, "configs-differ"),
+        ({"target_quantization": {"baseline": "none", "speculative": "fp8"}}, "configs-differ"),
+        ({"config": {"rejection_sample_method": "synthetic"}}, "synthetic-acceptance"),
+        ({"rejection_sample_method": "synthetic"}, "synthetic-acceptance"),
+        ({"load_format": "dummy"}, "dummy-weights"),
+        ({"log_lines": ["non-default args: {'load_format': 'dummy'}"]}, "dummy-weights"),
+        ({"reference": "ngram k=2"}, "reference-not-plain-decode"),
+        ({"reference": "static MTP"}, "reference-not-plain-decode"),
+        ({"baseline_config": {"method": "ngram"}}, "reference-not-plain-decode"),
+    ],
+)  # fmt: skip
+def test_what_voids_a_comparison(fields, finding):
+    result = judged(report([timed(100, 150)], **fields))
+    assert finding in fired(result)
+    assert result.verdict == "INVALID"
+
+
+@pytest.mark.parametrize(
+    ("reference", "plain"),
+    [
+        ("plain decode", "CLEAR"),
+        ("ordinary decoding", "CLEAR"),
+        ("vanilla", "CLEAR"),
+        ("same server without speculative decoding", "CLEAR"),
+        ("no speculation", "CLEAR"),
+        ("speculation off", "CLEAR"),
+        ("vLLM baseline without MTP", "CLEAR"),
+        ("not plain decode", "TRIGGERED"),
+        ("standard speculative baseline", "TRIGGERED"),
+        ("EAGLE-1", "TRIGGERED"),
+        ("another engine's baseline", "TRIGGERED"),
+        ("previous build", "TRIGGERED"),
+        ("", "NOT MEASURED"),
+        (None, "NOT MEASURED"),
+    ],
+)
+def test_references(reference, plain):
+    result = judged(report(reference=reference))
+    assert state(result, "reference-not-plain-decode") == plain
+
+
+@pytest.mark.parametrize("fields", [{"method": "none"}, {"num_speculative_tokens": 0}])
+def test_no_method_on_either_side_decides_nothing(fields):
+    for speed in (50, 100, 200):
+        result = judged(report([timed(100, speed)], **fields))
+        assert result.verdict == "INCONCLUSIVE"
+        assert "identical-configs" in fired(result)
+
+
+def test_engine_facts_on_both_sides():
+    facts = {"runner": {"baseline": "V2", "speculative": "V1"}, "async_scheduling": False}
+    assert "engine-differs" in fired(judged(report(**facts)))
+    facts["runner"] = "V2"
+    assert state(judged(report(**facts)), "engine-differs") == "CLEAR"
+    assert state(judged(report(runner="V2")), "engine-differs") == "NOT MEASURED"
+
+
+def test_a_few_equal_settings_do_not_clear_the_configurations():
+    assert state(judged(report(seed=1, enforce_eager=False)), "configs-differ") == "NOT MEASURED"
+
+
+def test_prefix_cache_hits_void_when_the_cache_is_meant_to_be_off():
+    hits = {"baseline": {"prefix_cache_hits": 0}, "speculative": {"prefix_cache_hits": 50}}
+    assert "prefix-cache-hits" in fired(judged(report([hits], prefix_caching=False)))
+    assert state(judged(report([hits], prefix_caching=True)), "prefix-cache-hits") == "CLEAR"
+    assert state(judged(report([hits])), "prefix-cache-hits") == "NOT MEASURED"
+
+
+def test_unequal_work_by_tokens_and_by_rounded_products():
+    cell = timed(100, 150)
+    cell["baseline"]["output_tokens"], cell["speculative"]["output_tokens"] = 1000, 1011
+    assert "unequal-work" in fired(judged(report([cell])))
+    # 12 s and 8 s are rounded to whole seconds: 1,200 and 1,240 tokens may be the same work.
+    rounded = {"baseline": {"output_throughput": 100, "duration_s": 12},
+               "speculative": {"output_throughput": 155, "duration_s": 8}}  # fmt: skip
+    assert state(judged(report([rounded])), "unequal-work") == "CLEAR"
+
+
+def test_mean_output_tokens_and_asked_tokens():
+    cell = {"baseline": {"mean_output_tokens": 128, "completed": 64},
+            "speculative": {"mean_output_tokens": 100, "completed": 64}}  # fmt: skip
+    assert "unequal-work" in fired(judged(report([cell])))
+    cell = {"speculative": {"output_tokens": 900, "expected_output_tokens": 1000}}
+    assert "unequal-work" in fired(judged(report([cell])))
+    cell = {"speculative": {"output_tokens": 1000, "expected_output_tokens": 1000}}
+    assert state(judged(report([cell])), "unequal-work") == "NOT MEASURED"
+
+
+def test_throughput_follows_from_tokens_and_duration():
+    cell = {"baseline": {"output_tokens": 1000, "duration_s": 10},
+            "speculative": {"output_tokens": 1000, "duration_s": 5}}  # fmt: skip
+    assert judged(report([cell])).verdict == "SHIP"
+
+
+def test_missing_and_failed_requests_void():
+    for counts in ({"failed": 1}, {"requests": 10, "completed": 9}):
+        cell = timed(100, 150)
+        cell["speculative"].update(counts)
+        assert judged(report([cell])).verdict == "INVALID"
+
+
+def test_input_tokens_that_differ_prove_other_prompts():
+    cell = timed(100, 150)
+    cell["baseline"]["input_tokens"], cell["speculative"]["input_tokens"] = 5000, 5001
+    assert "prompts-differ" in fired(judged(report([cell])))
+    cell["speculative"]["input_tokens"] = 5000
+    assert state(judged(report([cell])), "prompts-differ") == "NOT MEASURED"
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "word"),
+    [
+        ("p95_tpot_ms", 10, 10.5, "SHIP"),
+        ("p99_tpot_ms", 10, 12.5, "INCONCLUSIVE"),
+        ("p95_ttft_ms", 10, 12.5, "INCONCLUSIVE"),
+        ("mean_ttft_ms", 10, 11.5, "SHIP"),
+        ("mean_ttft_ms", 10, 15, "INCONCLUSIVE"),
+    ],
+)
+def test_limits_that_reported_figures_exceed_block_a_ship(metric, before, after, word):
+    cell = timed(100, 150)
+    cell["baseline"][metric], cell["speculative"][metric] = before, after
+    assert judged(report([cell])).verdict == word
+
+
+def test_kv_capacity_blocks_a_ship():
+    for left, word in ((80_000, "SHIP"), (60_000, "INCONCLUSIVE")):
+        kv = {"baseline": 100_000, "speculative": left}
+        assert judged(report([timed(100, 150)], kv_cache_tokens=kv)).verdict == word
+
+
+def test_reported_spread_beats_a_smaller_assumption():
+    cell = timed(100, 112)
+    assert judged(report([cell])).verdict == "SHIP"
+    cell["baseline"]["output_throughput_sd"] = cell["speculative"]["output_throughput_sd"] = 8
+    result = judged(report([cell]))
+    assert result.verdict == "INCONCLUSIVE"
+    assert result.assumed_noise == pytest.approx(0.107, abs=0.001)
+
+
+def test_chunk_figures_alone_support_nothing():
+    cell = {"baseline": {"mean_itl_ms": 10}, "speculative": {"mean_itl_ms": 5}}
+    result = judged(report([cell]))
+    assert result.verdict == "INCONCLUSIVE"
+    assert "itl-counts-chunks" in fired(result)
+
+
+@pytest.mark.parametrize("peaks", [(100, 50), (100, 300)])
+def test_peak_rates_that_contradict_throughput(peaks):
+    cell = timed(50, 50)
+    cell["baseline"]["peak_output_throughput"] = peaks[0]
+    cell["speculative"]["max_output_tokens_per_s"] = peaks[1]
+    assert "itl-counts-chunks" in fired(judged(report([cell])))
+
+
+def test_aliases_seconds_and_medians():
+    cell = {"baseline": {"mean_tpot_s": 0.02, "p50_ttft_ms": 5, "throughput": 100},
+            "speculative": {"tpot_ms": 10, "median_ttft_ms": 5, "output_tps": 200}}  # fmt: skip
+    result = judged(report([cell]))
+    assert result.verdict == "SHIP"
+    assert "2.000 times" in result.reasons[0]
+
+
+def test_a_figure_of_zero_is_no_figure():
+    assert "no-baseline-timing" in fired(judged(report([timed(100, 0)])))
+
+
+def test_unknown_fields_are_named():
+    cell = timed(100, 150, colour="red")
+    cell["speculative"]["mood"] = 1
+    cell["acceptance"] = {"luck": 1}
+    result = judged(report([cell], weather="fine", config={"speculative": {"nonsense": 1}}))
+    unread = [r for r in result.reasons if r.startswith("not understood")]
+    assert len(unread) == 5
+
+
+def test_a_report_without_cells_rests_on_its_log():
+    result = judged(report([], log_lines=["torch.OutOfMemoryError: CUDA out of memory"]))
+    assert result.verdict == "INVALID"
+    assert judged(report([])).verdict == "INCONCLUSIVE"
+
+
+def test_nulls_are_absences():
+    cell = {"task": "x", "concurrency": None, "request_rate": None, "baseline": None,
+            "speculative": {"output_throughput": None}, "acceptance": None}  # fmt: skip
+    raw = report(
+        [cell], method=None, num_speculative_tokens=None, log_lines=None, kv_cache_tokens=None,
+        config={"baseline": None},
+    )  # fmt: skip
+    result = judged({**raw, "cells": [cell]})
+    assert result.verdict == "INCONCLUSIVE"
+    assert state(result, "identical-configs") == "NOT MEASURED"
+
+
+def test_tasks_are_never_pooled():
+    cells = [{"task": t, "acceptance": {"accepted": a, "drafted": 10, "rounds": 5}}
+             for t, a in (("code", 9), ("chat", 1), ("chat", 3))]  # fmt: skip
+    found = judged(report(cells)).acceptance
+    assert found["acceptance_rate"] is None
+    assert found["by_task"]["chat"]["acceptance_rate"] == 0.2
+    assert found["by_task"]["code"]["mean_acceptance_length"] == pytest.approx(2.8)
+
+
+def test_ratios_without_counts_are_not_pooled():
+    cells = [{"acceptance": {"acceptance_rate": 0.5}}, {"acceptance": {"accepted": 1}}]
+    assert judged(report(cells)).acceptance["acceptance_rate"] is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"schema": "other/1"}',
+        json.dumps(report([timed("342", 1)])),
+        json.dumps(report([timed(-1, 1)])),
+        json.dumps(report([timed(True, 1)])),
+        json.dumps(report([{"concurrency": 0}])),
+        json.dumps(report([{"concurrency": "8"}])),
+        json.dumps(report([{"baseline": [1]}])),
+        json.dumps(report([{"acceptance": 5}])),
+        json.dumps({**report(), "cells": ["x"]}),
+        json.dumps({**report(), "cells": {"a": 1}}),
+        json.dumps(report(log_lines="one line")),
+        json.dumps(report(enforce_eager="perhaps")),
+        json.dumps(report(enforce_eager=3)),
+        json.dumps(report(kv_cache_tokens={"target": 1})),
+        json.dumps(report(method=3)),
+        json.dumps(report(seed=[1])),
+        json.dumps(report()).replace('"one"', "NaN"),
+    ],
+)
+def test_what_is_not_a_report_is_refused_with_its_place(text):
+    with pytest.raises(InputError) as error:
+        judge_observations(text, "report.json")
+    assert "report.json" in str(error.value)
+    assert "expected" in str(error.value)
+
+
+def test_the_words_of_a_switch_are_read():
+    assert "eager-baseline" in fired(judged(report(enforce_eager="yes")))
+    assert state(judged(report(enforce_eager="off")), "eager-baseline") == "CLEAR"
+
+
+def test_preempted_lines_and_counts():
+    lines = ["Sequence group 0 is preempted by PreemptionMode.RECOMPUTE mode"]
+    assert "preemptions" in fired(judged(report(log_lines=lines)))
+    assert "preemptions" in fired(judged(report(preemptions={"baseline": 0, "speculative": 4})))
+    assert state(judged(report(preemptions=0)), "preemptions") == "CLEAR"
+
+
+def test_percentiles_from_too_few_requests_are_named():
+    cell = timed(100, 150)
+    for side in ("baseline", "speculative"):
+        cell[side] |= {"p99_tpot_ms": 10, "requests": 64, "completed": 64}
+    assert "too-few-samples" in fired(judged(report([cell])))
