@@ -1,0 +1,43 @@
+"""Ports on loopback."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from bundle.errors import HostError
+
+LOOPBACK = "127.0.0.1"
+
+
+class PortTaken(HostError):
+    """Another program listens on the port that a server was to have."""
+
+
+def free_port() -> int:
+    """A port that nobody listens on right now; somebody may take it before it is used."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def require_free(port: int) -> int:
+    """Return ``port`` if a server can listen on it.
+
+    Raises:
+        PortTaken: it is occupied, or this user may not use it.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As servers do: a port whose last connections are still closing is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            raise PortTaken(
+                f"expected a free port, found {'it occupied' if taken else error.strerror}",
+                where=f"{LOOPBACK}:{port}",
+                next_step="leave --port out to have a free one chosen, or name another",
+            ) from None
+    return port
