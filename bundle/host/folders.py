@@ -36,7 +36,7 @@ def host_errors(path: Path) -> Iterator[None]:
                 where=str(path),
                 next_step="free some and start again",
             ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
             raise HostError(
                 f"cannot write there: {error.strerror}",
                 where=str(path),

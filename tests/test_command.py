@@ -1,0 +1,121 @@
+"""The command: exit codes and one clear error for wrong input."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bundle.__main__ import main
+
+CHECKOUT = Path(__file__).parents[1]
+SMOL = (CHECKOUT / "recipes" / "smollm2-135m.toml").read_text()
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def specbundle(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Done]:
+    """The command in this process."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*words: str, cwd: Path = CHECKOUT) -> Done:
+        monkeypatch.chdir(cwd)
+        with pytest.raises(SystemExit) as caught:
+            main(list(words))
+        out, err = capsys.readouterr()
+        return Done(int(caught.value.code or 0), out, err)
+
+    return call
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bundle", "run", "nowhere"],
+        capture_output=True,
+        text=True,
+        cwd=CHECKOUT,
+        check=False,
+    )
+    assert done.returncode == 4
+    assert done.stderr.startswith("specbundle: nowhere: no such recipe")
+
+
+def test_help_names_every_command(specbundle: Callable[..., Done]) -> None:
+    done = specbundle("--help")
+    assert done.returncode == 0
+    for name in "run verify report judge pin lock workloads doctor plan sign simulate".split():
+        assert f" {name} " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["run", "--nope"], 2, "No such option: --nope"),
+        (["run", "nowhere"], 4, "no such recipe; shipped are: mimo-7b-mtp"),
+        (["run", "smollm2-135m", "--groups", "ngrm"], 2, "the recipe has baseline, ngram"),
+        (["run", "smollm2-135m", "--concurrency", "7"], 2, "the recipe has 1, 4"),
+        (["run", "smollm2-135m", "--concurrency", "4"], 2, "leaves out the target load c1"),
+        (["run", "smollm2-135m", "--tasks", "poetry"], 2, "the recipe has code, chat"),
+        (["judge"], 2, "expected observation files, or --baseline DIR"),
+        (["judge", "nowhere.json"], 4, "cannot read"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_words_are_one_clear_error(
+    specbundle: Callable[..., Done], words: list[str], code: int, message: str
+) -> None:
+    done = specbundle(*words)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "message"),
+    [
+        ("rounds = 2", "round = 2", 3, "did you mean `rounds`?"),
+        ("a40f61638be253e5", "a40f61638be253e6", 4, "expected sha256 a40f61638be253e6"),
+        ("data/code.jsonl", "data/nothing.jsonl", 4, "no such file; looked at"),
+    ],
+)
+def test_a_wrong_recipe_ends_before_anything_starts(
+    specbundle: Callable[..., Done], tmp_path: Path, old: str, new: str, code: int, message: str
+) -> None:
+    file = tmp_path / "r.toml"
+    file.write_text(SMOL.replace(old, new))
+    done = specbundle("run", str(file), cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "next:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_reports_folder_must_be_writable(
+    specbundle: Callable[..., Done], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    done = specbundle("run", "smollm2-135m", "--reports", str(tmp_path / "file" / "reports"))
+    assert done.returncode == 8, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_plan_shows_every_vector_without_running_anything(specbundle: Callable[..., Done]) -> None:
+    done = specbundle("plan", "qwen3-8b")
+    assert done.returncode == 0
+    assert '--speculative-config \'{"method":"eagle3"' in done.stdout
+    assert "31 server starts" in done.stdout
+
+
+def test_doctor_ends_with_a_line_for_each_subject(specbundle: Callable[..., Done]) -> None:
+    done = specbundle("doctor")
+    assert "PDF" in done.stdout
+    assert "engine cpu" in done.stdout
