@@ -52,7 +52,19 @@ def test_the_module_is_the_command() -> None:
 def test_help_names_every_command(specbundle: Callable[..., Done]) -> None:
     done = specbundle("--help")
     assert done.returncode == 0
-    for name in "run verify report judge pin lock workloads doctor plan sign simulate".split():
+    for name in [
+        "run",
+        "verify",
+        "report",
+        "judge",
+        "pin",
+        "lock",
+        "workloads",
+        "doctor",
+        "plan",
+        "sign",
+        "simulate",
+    ]:
         assert f" {name} " in done.stdout
 
 
