@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from bundle.core.metrics import increase, parse_metrics
+from bundle.errors import ServerError
+
+DATA = Path(__file__).parents[1] / "data/metrics"
+
+
+def page(name: str):
+    return parse_metrics((DATA / f"{name}.prom").read_text())
+
+
+def test_a_real_speculative_server():
+    grown = increase(page("cuda-ngram-v2-0"), page("cuda-ngram-v2-4"))
+    assert grown.requests_finished == 266
+    assert grown.generation_tokens == 33846
+    assert grown.decode_rounds == 21530
+    assert grown.rounds == 21530
+    assert grown.drafted == 86120
+    assert grown.accepted == 12374
+    assert grown.per_position == (4038, 3329, 2816, 2191)
+    assert sum(grown.per_position) == grown.accepted
+    assert (grown.preemptions, grown.prefix_hits, grown.prefix_queries) == (0, 0, 0)
+
+
+def test_a_real_baseline_has_no_speculative_counters():
+    grown = increase(page("cuda-baseline-0"), page("cuda-baseline-4"))
+    assert (grown.rounds, grown.drafted, grown.accepted, grown.per_position) == (None,) * 4
+    assert grown.decode_rounds == grown.generation_tokens - grown.requests_finished
+
+
+def test_snapshots_tell_rest_from_work():
+    before, after = page("cuda-ngram-v2-0"), page("cuda-ngram-v2-4")
+    assert before.idle
+    assert before.progress != after.progress
+    assert after.progress == page("cuda-ngram-v2-4").progress
+    busy = parse_metrics('vllm:num_requests_running{engine="0"} 2.0\n')
+    assert not busy.idle
+    assert busy.cache == {}
+
+
+def test_engines_are_summed():
+    text = "".join(
+        f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{engine="{e}",position="{p}"}} {n}\n'
+        f'vllm:generation_tokens_total{{engine="{e}"}} {n}\n'
+        for e, p, n in [(0, 0, 5), (1, 0, 7), (0, 1, 1), (1, 1, 2)]
+    )
+    snapshot = parse_metrics(text)
+    assert snapshot.positions == (12, 3)
+    assert snapshot.values["vllm:generation_tokens_total"] == 15
+
+
+def test_positions_that_appear_later_start_at_nothing():
+    label = 'engine="0",position='
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    after = parse_metrics(f'{name}{{{label}"0"}} 3\n{name}{{{label}"1"}} 1\n')
+    assert increase(parse_metrics(""), after).per_position == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<html>not metrics</html>",
+        "vllm:x{a=1} 2",
+        "vllm:spec_decode_num_accepted_tokens_per_pos_total 1\n",
+    ],
+)
+def test_another_page_is_refused(text):
+    with pytest.raises(ServerError, match="Prometheus"):
+        parse_metrics(text)
