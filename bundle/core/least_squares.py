@@ -6,7 +6,6 @@ simulation in :mod:`bundle.core.simulate` exercises the very code that judges a 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -78,7 +77,9 @@ def build(slots: Sequence[tuple[int, int, str]], *, methods: int, reference: str
 
 
 def estimate(layout: Layout, arm: str, y: Array) -> Estimates:
-    """Estimate one arm for every trial of ``y`` (trials x starts). Needs ``layout.df`` > 0.
+    """Estimate one arm for every trial of ``y`` (trials x starts).
+
+    Needs ``layout.df`` > 0 and starts that differ at all.
 
     The arm's own residual variance is moderated by the other starts' with the weight of one
     degree of freedom, as in Smyth's moderated t; the freedom of the sum is Satterthwaite's.
@@ -99,7 +100,5 @@ def estimate(layout: Layout, arm: str, y: Array) -> Estimates:
         a = mine * float((weight[own] ** 2).sum())
         c = others * float((weight[~own] ** 2).sum())
         se2 = a + c
-        spread = a**2 / (1 + d) + c**2 / rest
-        ratio = np.divide(se2**2, spread, out=np.full(len(y), math.inf), where=spread > 0)
-        nu = np.minimum(layout.df, ratio)
+        nu = np.minimum(layout.df, se2**2 / (a**2 / (1 + d) + c**2 / rest))
     return Estimates(effect=y @ weight, se=np.sqrt(se2), nu=nu)

@@ -10,7 +10,10 @@ alike: the method against the first baselines and against the last ones, over al
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from scipy import special
 
@@ -27,6 +30,9 @@ MOST_EXCLUDED = 0.10
 
 ITEMS_WANTED = 120
 """Checkable items below which a real loss is likely to be missed; the result says so."""
+
+
+Counts = npt.NDArray[np.int64]
 
 
 class ItemScores(Struct, frozen=True, kw_only=True):
@@ -123,23 +129,27 @@ def compare(
     )
 
 
+@cache
 def blocked_share(items: int, loss: float, churn: float = 0.0) -> float:
     """Probability that a true loss keeps quality from being shown (exact).
 
     ``loss`` is the net share of items lost; ``churn`` the share won, which is lost on top.
     """
-    shown = 0.0
-    for lost in range(items + 1):
-        p_lost = float(special.bdtr(lost, items, loss + churn))
-        p_lost -= float(special.bdtr(lost - 1, items, loss + churn)) if lost else 0.0
-        rest = items - lost
-        share = churn / (1 - loss - churn)
-        for won in range(rest + 1):
-            p_won = float(special.bdtr(won, rest, share))
-            p_won -= float(special.bdtr(won - 1, rest, share)) if won else 0.0
-            if lost - won <= NET_LOSS_ALLOWED * items and mcnemar(lost, won) > SIGNIFICANT:
-                shown += p_lost * p_won
-    return 1 - shown
+    n = np.arange(items + 1)
+    lost, won = np.meshgrid(n, n, indexing="ij")
+    possible = lost + won <= items
+    rest = np.where(possible, items - lost, 0)
+    share = churn / (1 - loss - churn)
+    chance = _binomial(lost, items, loss + churn) * _binomial(np.minimum(won, rest), rest, share)
+    p = np.where(lost > 0, special.bdtrc(lost - 1, np.maximum(lost + won, 1), 0.5), 1.0)
+    shown = possible & (lost - won <= NET_LOSS_ALLOWED * items) & (p > SIGNIFICANT)
+    return float(1 - chance[shown].sum())
+
+
+def _binomial(k: Counts, n: Counts | int, p: float) -> npt.NDArray[np.float64]:
+    """Probability of k out of n, by differences of the distribution function."""
+    below = np.where(k > 0, special.bdtr(np.maximum(k - 1, 0), n, p), 0.0)
+    return np.asarray(special.bdtr(k, n, p) - below)
 
 
 def _agreed(item: ItemScores) -> bool | None:

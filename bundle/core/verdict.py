@@ -151,6 +151,8 @@ def _missing(e: Evidence) -> tuple[str, ...]:
         elif (low := bounds(e, effect)[0]) <= math.log1p(e.margin):
             reasons.append(_short_of_margin(e, metric.metric, effect, "lower bound", low))
     reasons += [limit_words(x) for x in limits(e) if x.state != "SHOWN"]
+    if not limits(e) and not e.limits_off:
+        reasons.append("no limit was judged, and none was switched off: that is not a pass")
     if e.quality not in ("SHOWN", "OFF"):
         reasons.append(_quality_words(e))
     return tuple(reasons)
@@ -175,7 +177,8 @@ def _shown(e: Evidence) -> tuple[str, ...]:
         "asked for"
         for name, x in measured(e, e.target)
     ]
-    return (*speed, *(limit_words(x) for x in limits(e)), _quality_words(e))
+    off = [f"limit {name} is switched off by the recipe: not judged" for name in e.limits_off]
+    return (*speed, *(limit_words(x) for x in limits(e)), *off, _quality_words(e))
 
 
 def _gain_note(e: Evidence) -> tuple[str, ...]:

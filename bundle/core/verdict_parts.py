@@ -14,6 +14,7 @@ from bundle.core.verdict_records import (
     LoadEvidence,
     Looks,
     MetricEvidence,
+    limit_unknown,
 )
 
 
@@ -51,7 +52,10 @@ def bounds(e: Evidence, effect: Effect, *, metrics: int = 1) -> tuple[float, flo
 
 def limits(e: Evidence) -> tuple[Limit, ...]:
     """The limits that count at the target load."""
-    return e.limits + e.target.limits
+    given = e.limits + e.target.limits
+    named = {*e.limits_off, *(x.name for x in given)}
+    absent = (name for name in e.limits_expected if name not in named)
+    return given + tuple(limit_unknown(name, None, "not measured") for name in absent)
 
 
 def holds(e: Evidence, load: LoadEvidence, above: float) -> bool:

@@ -33,14 +33,17 @@ class MetricEvidence(Struct, frozen=True, kw_only=True):
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """A cost that the policy caps. All figures are fractions: 0.10 is ten percent worse."""
+    """A cost that the policy caps. All figures are fractions: 0.10 is ten percent worse.
+
+    What was not measured is None; ``limit`` is None only where not even the cap was handed in.
+    """
 
     name: str
     state: LimitState
     estimate: float | None
     lower: float | None
     upper: float | None
-    limit: float
+    limit: float | None
     reason: str = ""
 
 
@@ -65,7 +68,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     ``others`` holds the loads of the target's own kind (concurrencies with a concurrency, rates
     with a rate). ``limits`` holds those that belong to no load, such as KV capacity.
-    ``voiding`` and ``blocking`` are ids of triggered findings.
+    ``limits_expected`` names those the policy asks for: one that is neither given nor switched off
+    counts as not shown. ``voiding`` and ``blocking`` are ids of triggered findings.
     """
 
     group: str
@@ -76,6 +80,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     others: tuple[LoadEvidence, ...] = ()
     closed_loop: bool = True
     limits: tuple[Limit, ...] = ()
+    limits_expected: tuple[str, ...] = ()
     limits_off: tuple[str, ...] = ()
     voiding: tuple[str, ...] = ()
     blocking: tuple[str, ...] = ()
@@ -130,7 +135,7 @@ def limit_of_effect(name: str, effect: Effect | None, limit: float, *, reason: s
     not be measured.
     """
     if effect is None:
-        return _unknown(name, limit, reason or "not measured")
+        return limit_unknown(name, limit, reason or "not measured")
     lower = None if effect.upper is None else math.expm1(-effect.upper)
     upper = None if effect.lower is None else math.expm1(-effect.lower)
     return Limit(
@@ -152,7 +157,7 @@ def limit_of_percentile(
     if fewest_requests >= needed:
         return limit_of_effect(name, effect, limit)
     found = f"unstable: {fewest_requests} requests a start, {needed} needed for P{percentile}"
-    return _unknown(name, limit, found)
+    return limit_unknown(name, limit, found)
 
 
 def limit_of_count(name: str, worst: float, limit: float, *, best: float | None = None) -> Limit:
@@ -172,7 +177,8 @@ def limit_of_count(name: str, worst: float, limit: float, *, best: float | None 
     )
 
 
-def _unknown(name: str, limit: float, reason: str) -> Limit:
+def limit_unknown(name: str, limit: float | None, reason: str) -> Limit:
+    """A limit that could not be judged: NOT SHOWN, with its reason."""
     return Limit(
         name=name,
         state="NOT SHOWN",

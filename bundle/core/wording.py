@@ -53,7 +53,7 @@ def metric_words(metric: str, effect: Effect, alpha: float) -> str:
 def limit_words(limit: Limit) -> str:
     """One limit with its state, its worsening and its cap."""
     head = f"limit {limit.name} is {limit.state}"
-    if limit.estimate is None:
+    if limit.estimate is None or limit.limit is None:
         return f"{head}: {limit.reason}"
     direction = "better" if limit.estimate < 0 else "worse"
     text = f"{head}: {direction} by {percent(abs(limit.estimate))}"
