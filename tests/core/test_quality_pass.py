@@ -143,4 +143,4 @@ def test_no_reply():
 def test_hashes_keep_prompts_apart():
     assert ids_sha256([1, 2], [3]) != ids_sha256([1], [2, 3])
     assert ids_sha256([12]) != ids_sha256([1, 2])
-    assert ids_sha256((i for i in [1, 2])) == ids_sha256([1, 2])
+    assert ids_sha256(iter([1, 2])) == ids_sha256([1, 2])

@@ -22,17 +22,30 @@ def get_tokenizer(path, trust_remote_code):
     return Tokenizer()
 
 
+TEXTS = (
+    "backend",
+    "base-url",
+    "endpoint",
+    "model",
+    "tokenizer",
+    "dataset-name",
+    "dataset-path",
+    "chat-template-kwargs",
+    "percentile-metrics",
+    "metric-percentiles",
+    "result-dir",
+    "result-filename",
+)
+COUNTS = ("custom-output-len", "num-prompts", "num-warmups", "seed", "max-concurrency")
+NUMBERS = ("request-rate", "burstiness", "temperature", "top-p")
+SWITCHES = ("ignore-eos", "save-result", "save-detailed")
+
+
 def add_cli_args(parser):
-    for flag in (
-        "backend base-url endpoint model tokenizer dataset-name dataset-path chat-template-kwargs "
-        "percentile-metrics metric-percentiles result-dir result-filename"
-    ).split():
-        parser.add_argument(f"--{flag}")
-    for flag in "custom-output-len num-prompts num-warmups seed max-concurrency".split():
-        parser.add_argument(f"--{flag}", type=int)
-    for flag in "request-rate burstiness temperature top-p".split():
-        parser.add_argument(f"--{flag}", type=float)
-    for flag in "ignore-eos save-result save-detailed".split():
+    for kind, flags in ((str, TEXTS), (int, COUNTS), (float, NUMBERS)):
+        for flag in flags:
+            parser.add_argument(f"--{flag}", type=kind)
+    for flag in SWITCHES:
         parser.add_argument(f"--{flag}", action="store_true")
 
 

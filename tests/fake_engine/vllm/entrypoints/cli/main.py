@@ -1,7 +1,8 @@
 """``vllm serve`` with the faults that VLLM_FAKE names, several joined by commas.
 
 slow: listens after a second. deaf: ignores SIGTERM. dies: ends at start with a known message.
-dies-silently: ends at start without one. never: lives, never listens. taken: ends because of its port, until the file VLLM_FAKE_MARK is there.
+dies-silently: ends at start without one. never: lives, never listens. taken: ends because of its
+port, until the file VLLM_FAKE_MARK is there.
 dies-mid-bench: ends on the third completion. hangs: answers no completion. errors: answers every
 completion with 500. no-stats: no acceptance figures. no-page: no /server_info. orphan: its child
 ignores SIGTERM and outlives it. bos: a second start token on the completions path.
