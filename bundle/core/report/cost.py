@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bundle.core.report.context import Context
-from bundle.core.report.decision import LIMIT_TONES, LIMIT_WORDS, limit_words
-from bundle.core.report.numbers import NOT_MEASURED, count, quantity, share
+from bundle.core.report.decision import LIMIT_TONES, kv_words, limit_measured, limit_name
+from bundle.core.report.numbers import NOT_MEASURED, count, quantity
 from bundle.core.report.parts import Block, Cell, Section, Table, columns
 from bundle.core.report.text import listed
 from bundle.core.report.words import load_words
-from bundle.core.results import CapacityRow
+from bundle.core.results import CapacityRow, VerdictRow
 
 
 def section(context: Context) -> Section:
@@ -21,16 +21,6 @@ def section(context: Context) -> Section:
         else "KV capacity and memory were not measured."
     )
     return Section(id="cost", number=8, title="Cost", lead=(lead,), blocks=blocks)
-
-
-def kv_words(row: CapacityRow | None) -> str:
-    """A method's KV capacity against the baseline's in a few words."""
-    if row is None or row.kv_loss is None:
-        return NOT_MEASURED
-    if row.kv_loss == 0:
-        return "no KV capacity lost"
-    word = "lost" if row.kv_loss > 0 else "more"
-    return f"{share(abs(row.kv_loss))} of the KV capacity {word}"
 
 
 def _memory(context: Context) -> tuple[Block, ...]:
@@ -83,30 +73,35 @@ def _path(row: CapacityRow) -> str:
 
 
 def _limits(context: Context) -> tuple[Block, ...]:
-    rows = tuple(
-        (
-            Cell(text=row.group),
-            Cell(text=row.task, sub=load_words(row.load)),
-            Cell(
-                text=LIMIT_WORDS[limit.state],
-                sub=limit.state,
-                tone=LIMIT_TONES.get(limit.state, "muted"),
-            ),
-            Cell(text=limit_words(limit)),
-            Cell(text=limit.reason or "-"),
-        )
-        for row in context.results.verdicts
-        for limit in row.limits
-    )
-    if not rows:
+    judged = [row for row in context.results.verdicts if row.limits]
+    names = list(dict.fromkeys(limit.name for row in judged for limit in row.limits))
+    if not judged:
         return ()
     table = Table(
         id="limits-table",
-        caption="Every limit of every verdict",
-        columns=columns("Group", "Task", "State", "Measured", "Reason"),
-        rows=rows,
+        caption="Every limit of every verdict, at the target load",
+        columns=columns("Group", "Task", *(limit_name(name) for name in names)),
+        rows=tuple(
+            (
+                Cell(text=row.group),
+                Cell(text=row.task),
+                *(_limit_cell(row, name) for name in names),
+            )
+            for row in judged
+        ),
     )
     return (Block(id="policy-limits", title="Limits of the policy", tables=(table,)),)
+
+
+def _limit_cell(row: VerdictRow, name: str) -> Cell:
+    limit = next((x for x in row.limits if x.name == name), None)
+    if limit is None:
+        return Cell(text=NOT_MEASURED, tone="muted")
+    return Cell(
+        text=limit.state,
+        sub=limit_measured(limit),
+        tone=LIMIT_TONES.get(limit.state, "muted"),
+    )
 
 
 def _power(context: Context) -> tuple[Block, ...]:

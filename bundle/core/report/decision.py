@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from bundle.core.report.context import Context
 from bundle.core.report.metrics import E2EL, THROUGHPUT, TPOT, short
-from bundle.core.report.numbers import NBSP, NOT_MEASURED, change, interval, share, worsening
+from bundle.core.report.numbers import (
+    NBSP,
+    NOT_MEASURED,
+    change,
+    interval,
+    setting,
+    share,
+    worsening,
+)
 from bundle.core.report.parts import Block, Cell, Section, Table, Tone, columns
 from bundle.core.report.text import counted, listed, slug
 from bundle.core.report.words import (
@@ -17,7 +25,7 @@ from bundle.core.report.words import (
     load_words,
     range_words,
 )
-from bundle.core.results import LimitRow, VerdictRow
+from bundle.core.results import CapacityRow, LimitRow, VerdictRow
 
 LIMIT_WORDS = {
     "SHOWN": "within the limit",
@@ -47,16 +55,16 @@ def policy(context: Context) -> str:
     if is_rate(context.results.target):
         metrics = "time per token and end-to-end latency"
     limits = [
-        f"KV capacity loss at most {share(rules.kv_capacity_loss)}",
+        f"KV capacity loss at most {setting(rules.kv_capacity_loss, '')}",
         f"P{rules.tail_percentile} TPOT and P{rules.tail_percentile} TTFT at most "
-        f"{worsening(rules.tail_worsening)}",
+        f"{setting(rules.tail_worsening)}",
         "no failed request",
         "no loss of quality",
     ]
     off = f" Switched off by the recipe: {listed(rules.limits_off)}." if rules.limits_off else ""
     return (
         f"Target load: {load_words(context.results.target)}. To ship, {metrics} must both beat "
-        f"the baseline by more than {change(1 + context.results.margin)} at the lower end of the "
+        f"the baseline by more than {setting(context.results.margin)} at the lower end of the "
         f"95{NBSP}% interval, and every limit must be shown: {listed(limits)}.{off}"
     )
 
@@ -70,15 +78,38 @@ def headline(context: Context, task: str) -> tuple[str, Tone]:
         best = sorted(ships, key=lambda row: -_gain(context, row))
         first = best[0]
         span = range_words(first.ship_range or (first.load,))
-        others = [row.group for row in best[1:]]
-        more = f" {listed(others).capitalize()} would pass too, with less gain." if others else ""
+        more = f" {_others([row.group for row in best[1:]])}" if best[1:] else ""
         return f"Ship {first.group}: shown at {span}.{more}", "good"
     open_rows = [row.group for row in rows if row.verdict == "INCONCLUSIVE"]
     if open_rows:
-        return f"Nothing is shown to ship at {at}; {listed(open_rows)} not decided.", "unsure"
+        verb = "is" if len(open_rows) == 1 else "are"
+        text = f"Nothing is shown to ship at {at}; {listed(open_rows)} {verb} not decided."
+        return text, "unsure"
     if rows and all(row.verdict == "INVALID" for row in rows):
         return f"No verdict at {at}: no comparison holds.", "void"
     return f"Nothing ships at {at}.", "bad"
+
+
+def _others(groups: list[str]) -> str:
+    verb = "passes" if len(groups) == 1 else "pass"
+    return f"It has the largest measured gain in TPOT; {listed(groups)} {verb} too."
+
+
+def detail(context: Context, task: str) -> str:
+    """How sure the answer for one task is, and what it costs in KV capacity."""
+    ships = [row for row in context.verdicts(task) if row.verdict == "SHIP"]
+    if not ships:
+        return ""
+    best = max(ships, key=lambda row: _gain(context, row))
+    parts = []
+    for metric in (TPOT, E2EL if is_rate(best.load) else THROUGHPUT):
+        row = context.effect(best.group, task, best.load, metric)
+        if row is not None and row.ratio is not None:
+            gain = change(row.ratio, row.lower, row.upper, margin=context.results.margin)
+            spread = interval(row.lower, row.upper, margin=context.results.margin)
+            parts.append(f"{short(metric)} {gain} ({spread})")
+    parts.append(kv_words(context.capacity(best.group)))
+    return f"{'; '.join(parts)}. At {load_words(best.load)}."
 
 
 def _gain(context: Context, row: VerdictRow) -> float:
@@ -86,13 +117,22 @@ def _gain(context: Context, row: VerdictRow) -> float:
     return effect.ratio if effect is not None and effect.ratio is not None else 0.0
 
 
+def kv_words(row: CapacityRow | None) -> str:
+    """A method's KV capacity against the baseline's in a few words."""
+    if row is None or row.kv_loss is None:
+        return f"KV capacity {NOT_MEASURED}"
+    if row.kv_loss == 0:
+        return "KV capacity unchanged"
+    return f"KV capacity {share(abs(row.kv_loss))} {'smaller' if row.kv_loss > 0 else 'larger'}"
+
+
 def _task(context: Context, task: str) -> Block:
-    sentence, _ = headline(context, task)
     loads = {row.load for row in context.verdicts(task)}
+    where = listed(sorted(load_words(load) for load in loads))
     second = E2EL if all(is_rate(load) for load in loads) else THROUGHPUT
     table = Table(
         id=f"verdicts-{slug(task)}",
-        caption=f"{task}: verdicts at {listed(sorted(load_words(load) for load in loads))}",
+        caption=f"Verdicts for {task} at {where}, those to ship first",
         columns=columns(
             "Group",
             "Verdict",
@@ -107,7 +147,7 @@ def _task(context: Context, task: str) -> Block:
         "95\u00a0% interval over server starts.",
         cards=True,
     )
-    return Block(id=f"decision-{slug(task)}", title=f"{task}: {sentence}", tables=(table,))
+    return Block(id=f"decision-{slug(task)}", title=f"{task} at {where}", tables=(table,))
 
 
 def _row(context: Context, row: VerdictRow, second: str) -> tuple[Cell, ...]:
@@ -140,17 +180,6 @@ def effect_cell(context: Context, row: VerdictRow, metric: str) -> Cell:
     )
 
 
-def limit_words(limit: LimitRow) -> str:
-    """One limit: its name, the worsening with its interval, and the state in words."""
-    state = LIMIT_WORDS[limit.state]
-    if limit.worsening is None:
-        return f"{limit_name(limit.name)}: {state}"
-    span = ""
-    if limit.lower is not None and limit.upper is not None:
-        span = f" ({interval(1 + limit.lower, 1 + limit.upper)})"
-    return f"{limit_name(limit.name)} {worsening(limit.worsening)}{span}: {state}"
-
-
 _LIMIT_NAMES = {
     "kv-capacity": "KV capacity loss",
     "tail-tpot": "tail TPOT",
@@ -179,18 +208,25 @@ def _limits_cell(limits: Sequence[LimitRow]) -> Cell:
 
 
 def _limit_detail(limit: LimitRow) -> str:
+    return f"{limit_name(limit.name)}: {limit_measured(limit)}"
+
+
+def limit_measured(limit: LimitRow) -> str:
+    """What was measured for one limit, and the limit."""
     if limit.state == "OFF":
-        return f"{limit_name(limit.name)}: switched off"
+        return "switched off"
     if limit.worsening is None:
-        return f"{limit_name(limit.name)}: {limit.reason or NOT_MEASURED}"
+        return limit.reason or NOT_MEASURED
+    if limit.name == "failed-requests":
+        return counted(round(limit.worsening), "failed request")
     if limit.name == "kv-capacity":
-        amount = f"{share(limit.worsening)} lost" if limit.worsening >= 0 else "no loss"
-        return f"{amount}, limit {share(limit.limit)}"
+        amount = f"{share(limit.worsening)} lost" if limit.worsening > 0 else "none lost"
+        return amount if limit.limit is None else f"{amount}, limit {setting(limit.limit, '')}"
     span = ""
     if limit.lower is not None and limit.upper is not None:
         span = f" ({interval(1 + limit.lower, 1 + limit.upper)})"
-    asked = f", limit {worsening(limit.limit)}" if limit.limit is not None else ""
-    return f"{limit_name(limit.name)} {worsening(limit.worsening)}{span}{asked}"
+    asked = f", limit {setting(limit.limit)}" if limit.limit is not None else ""
+    return f"{worsening(limit.worsening)}{span}{asked}"
 
 
 def _quality_cell(context: Context, row: VerdictRow) -> Cell:

@@ -8,7 +8,7 @@ from bundle.core.report.metrics import E2EL, THROUGHPUT, TPOT
 from bundle.core.report.parts import Block, Cell, Section, Table, columns
 from bundle.core.report.text import clip, counted, listed
 from bundle.core.report.why import reason
-from bundle.core.report.words import VERDICT_TONES, is_rate, load_words
+from bundle.core.report.words import VERDICT_TONES, decision, is_rate, load_words
 from bundle.core.results import VerdictRow
 
 
@@ -56,6 +56,7 @@ def _row(context: Context, row: VerdictRow) -> tuple[Cell, ...]:
     second = E2EL if is_rate(row.load) else THROUGHPUT
     even = context.break_even(row.group, row.task, row.load)
     said = [f"{text[:1].upper()}{text[1:]}" for text in row.reasons]
+    said = said or [decision(row, context.results.margin)]
     if even is not None:
         said.append(reason(context, even))
     return (
@@ -64,7 +65,7 @@ def _row(context: Context, row: VerdictRow) -> tuple[Cell, ...]:
         Cell(text=row.verdict, sub=row.kind or "", tone=VERDICT_TONES[row.verdict], badge=True),
         effect_cell(context, row, TPOT),
         effect_cell(context, row, second),
-        Cell(text=" ".join(f"{x.rstrip('.')}." for x in said) or "No reason was recorded."),
+        Cell(text=" ".join(f"{x.rstrip('.')}." for x in said)),
     )
 
 

@@ -118,6 +118,11 @@ def worsening(value: float | None, absent: str = NOT_MEASURED) -> str:
     return change(None if value is None else 1 + value, absent=absent)
 
 
+def setting(value: float, sign: str = "+") -> str:
+    """A share that somebody chose, exactly as chosen: 0.05 is ``+5 %``."""
+    return f"{sign}{100 * value:.6g}{NBSP}%"
+
+
 def noise(log_sd: float | None, absent: str = "noise unknown") -> str:
     """A standard deviation of logarithms as per cent of one server start."""
     if log_sd is None:
@@ -165,9 +170,22 @@ def size(octets: int | None, absent: str = NOT_MEASURED) -> str:
 
 def moment(text: str) -> str:
     """An ISO 8601 time as ``2026-11-30 21:15 UTC``; anything else as it is."""
+    when = _utc(text)
+    return text if when is None else when.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _utc(text: str) -> datetime | None:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        return text
-    when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
-    return when.strftime("%Y-%m-%d %H:%M UTC")
+        return None
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+
+
+def stamp(*candidates: str) -> str:
+    """The first valid time among ISO 8601 texts as ``2026-11-30T21:04:05Z``; else the epoch."""
+    for text in candidates:
+        when = _utc(text)
+        if when is not None:
+            return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "1970-01-01T00:00:00Z"

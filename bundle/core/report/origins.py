@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from bundle.core.design import expanded_groups, flag_vector
+from bundle.core.recipe import PackageModel, Recipe
 from bundle.core.report.context import Context
 from bundle.core.report.flags import parse, split
 from bundle.core.report.numbers import count, duration, moment, size
 from bundle.core.report.parts import Block, Cell, Section, Table, cells, columns
-from bundle.core.report.provenance import ModelEntry
+from bundle.core.report.provenance import ModelEntry, StartFacts
 from bundle.core.report.text import counted, listed
 
 NOT_RECORDED = "not recorded"
@@ -71,14 +72,15 @@ def _check(context: Context) -> Block:
         ("Run", context.provenance.run_id or NOT_RECORDED),
         ("Parent bundle", head.parent or "none: this is an original run"),
         ("Bundle id", "in the archive's name: the head of the sha256 of tagmanifest-sha256.txt"),
-        ("Signer", "UNSIGNED here; see the verify command"),
+        ("Signer", "UNSIGNED in this report; the verify command names the signer, if there is one"),
     ]
     return Block(
         id="check",
         title="How to verify and repeat",
         paragraphs=(
             "Verify needs no GPU and no network and executes nothing from the archive. Repeat "
-            "builds the environment again, runs the same design and judges each claim against its band.",
+            "builds the environment again, runs the same design and judges each claim against its "
+            "band.",
         ),
         commands=(VERIFY, RERUN),
         tables=(_pairs("identity-table", "This run", rows),),
@@ -97,7 +99,7 @@ def _models(context: Context) -> Block:
         id="models-table",
         caption="Models",
         columns=columns("Role", "Source and revision", "Licence", "Quantisation", "#Files"),
-        rows=tuple(_model_row(model) for model in context.provenance.models),
+        rows=tuple(_model_row(context, model) for model in context.provenance.models),
         note=""
         if context.provenance.models
         else "The model lock is not recorded in this run folder.",
@@ -105,16 +107,32 @@ def _models(context: Context) -> Block:
     return Block(id="models", title="Models", paragraphs=tuple(texts), tables=(table,))
 
 
-def _model_row(model: ModelEntry) -> tuple[Cell, ...]:
+def _model_row(context: Context, model: ModelEntry) -> tuple[Cell, ...]:
     gated = " (gated)" if model.gated else ""
     octets = size(model.octets, "") if model.octets else ""
     return (
         Cell(text=model.role),
         Cell(text=model.source, sub=model.revision or "revision not recorded", code=True),
         Cell(text=(model.licence or NOT_RECORDED) + gated),
-        Cell(text=model.quantisation or "none recorded"),
+        Cell(text=model.quantisation or _quantisation(context.recipe, model.role)),
         Cell(text=count(model.files, NOT_RECORDED), sub=octets),
     )
+
+
+def _quantisation(recipe: Recipe, role: str) -> str:
+    """What the recipe says of a model's quantisation."""
+    asked = {
+        group.speculative.quantization
+        for group in recipe.groups
+        if group.model == role and group.speculative is not None
+    }
+    if role == "target":
+        asked = {str(recipe.serve.flags.get("quantization", "")) or None}
+    found = sorted(name for name in asked if name)
+    model = recipe.models.get(role)
+    if isinstance(model, PackageModel):
+        found.append("dequantised to bfloat16")
+    return listed(found, "none asked for")
 
 
 def _engine(context: Context) -> Block:
@@ -127,7 +145,10 @@ def _engine(context: Context) -> Block:
     for engine in context.provenance.engines:
         packages = f", {counted(engine.packages, 'package')}" if engine.packages else ""
         digest = f", sha256 {engine.sha256}" if engine.sha256 else ""
-        rows.append((f"Engine environment {engine.name}", f"{engine.kind}{digest}{packages}"))
+        lacks = f"; lacks {listed(engine.missing)}" if engine.missing else ""
+        rows.append(
+            (f"Engine environment {engine.name}", f"{engine.kind}{digest}{packages}{lacks}")
+        )
     if not context.provenance.engines:
         rows.append(
             (
@@ -202,33 +223,68 @@ def _value(value: str) -> str:
 
 
 def _inputs(context: Context) -> Block:
+    frozen = {entry.path: entry.sha256 for entry in context.provenance.inputs}
     table = Table(
         id="inputs-table",
         caption="Inputs with their sha256",
-        columns=columns("Role", "File", "sha256"),
+        columns=columns("Role", "File", "sha256 pinned by the recipe", "In the run folder"),
         rows=tuple(
-            cells(entry.role, Cell(text=entry.path, code=True), Cell(text=entry.sha256, code=True))
-            for entry in context.provenance.inputs
+            cells(
+                role,
+                Cell(text=path, code=True),
+                Cell(text=sha256, code=True),
+                _frozen(frozen.get(path.rpartition("/")[2]), sha256),
+            )
+            for role, path, sha256 in _pinned(context)
         ),
     )
     return Block(id="inputs", title="Inputs", tables=(table,))
 
 
+def _pinned(context: Context) -> list[tuple[str, str, str]]:
+    quality = context.recipe.quality
+    return [
+        *((f"prompts for {w.task}", w.path, w.sha256) for w in context.recipe.workloads),
+        ("quality items", quality.path, quality.sha256),
+        ("acceptance prompts", quality.acceptance_path, quality.acceptance_sha256),
+    ]
+
+
+def _frozen(found: str | None, pinned: str) -> Cell:
+    if found is None:
+        return Cell(text=NOT_RECORDED, tone="muted")
+    if found != pinned:
+        return Cell(text=f"another file, sha256 {found}", tone="bad")
+    return Cell(text="the same")
+
+
 def _machine(context: Context) -> Block:
     own = context.provenance
-    gpu = {"none": "none on this machine", "not recorded": NOT_RECORDED, "recorded": ""}
+    device = context.recipe.engine.device
+    without = "none used: the engine runs on the CPU" if device == "cpu" else NOT_RECORDED
     rows = [*(own.host or (("Host", NOT_RECORDED),))]
-    rows += own.gpu or (("GPU and driver", gpu[own.gpu_state]),)
-    rows += own.clocks or (("Clocks", NOT_RECORDED),)
+    rows += own.gpu or (
+        ("GPU and driver", "none on this machine" if own.gpu_state == "none" else without),
+    )
+    rows += [(f"Server of {start.group}", _server(start)) for start in own.starts]
     return Block(id="machine", title="Machine", tables=(_pairs("machine-table", "Machine", rows),))
+
+
+def _server(start: StartFacts) -> str:
+    parts = [
+        ("runner", start.runner),
+        ("asynchronous scheduling", start.async_scheduling),
+        ("attention", start.attention),
+    ]
+    return ", ".join(f"{name} {' / '.join(found)}" for name, found in parts if found)
 
 
 def _runs(context: Context) -> Block:
     head = context.head
     texts = [
         f"Started {moment(head.started)}, finished {moment(head.finished)}.",
-        f"{counted(len(head.planned), 'run').capitalize()} planned, {len(head.executed):,} executed, "
-        f"{len(head.failed):,} failed.",
+        f"{counted(len(head.planned), 'run').capitalize()} planned, "
+        f"{len(head.executed):,} executed, {len(head.failed):,} failed.",
     ]
     if head.narrowed:
         texts.append(f"Narrowed on request: {listed(head.narrowed)}.")

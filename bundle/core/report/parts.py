@@ -79,7 +79,8 @@ class Chart(Part, frozen=True, kw_only=True):
     alt: str
     panels: tuple[Panel, ...]
     kind: Literal["lines", "pairs"] = "lines"
-    table: str = ""
+    table: str
+    note: str = ""
 
 
 class Question(Part, frozen=True, kw_only=True):

@@ -25,20 +25,22 @@ class ModelEntry(Struct, frozen=True, kw_only=True):
 
 
 class InputEntry(Struct, frozen=True, kw_only=True):
-    """One input file with the sha256 that was pinned."""
+    """One frozen input file, by its name, with the sha256 of what is there."""
 
-    role: str
     path: str
     sha256: str
 
 
 class EngineEntry(Struct, frozen=True, kw_only=True):
-    """One engine environment. ``kind`` is ``locked`` or ``recorded, not locked``."""
+    """One engine environment. ``kind`` is ``locked`` or ``recorded, not locked``; ``missing`` are
+    features that this machine's environment lacks, with the reason.
+    """
 
     name: str
     kind: str
     sha256: str | None = None
     packages: int | None = None
+    missing: tuple[str, ...] = ()
 
 
 class StartFacts(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,5 @@ class Provenance(Struct, frozen=True, kw_only=True):
     starts: tuple[StartFacts, ...] = ()
     host: tuple[tuple[str, str], ...] = ()
     gpu: tuple[tuple[str, str], ...] = ()
-    clocks: tuple[tuple[str, str], ...] = ()
     gpu_state: Literal["recorded", "none", "not recorded"] = "not recorded"
     missing: tuple[str, ...] = ()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bundle.core.report.context import Context
-from bundle.core.report.cost import kv_words
-from bundle.core.report.decision import headline
+from bundle.core.report.decision import headline, kv_words
 from bundle.core.report.failures import summary
 from bundle.core.report.flags import split
 from bundle.core.report.limits import not_run

@@ -20,7 +20,7 @@ from bundle.core.report.parts import (
     columns,
 )
 from bundle.core.report.text import counted, listed, slug
-from bundle.core.report.words import is_rate, load_words
+from bundle.core.report.words import is_rate, load_short
 from bundle.core.results import EffectRow
 
 
@@ -88,6 +88,7 @@ def _chart(
         alt=_alt(context, task, loads, axis),
         panels=kept,
         table=f"speed-table-{slug(task)}",
+        note="Bars: 95\u00a0% interval; grey band: noise floor; dashed: the margin asked for",
     )
 
 
@@ -179,7 +180,7 @@ def _main_row(context: Context, task: str, load: str, group: str) -> tuple[Cell,
     if first is None:
         return None
     return (
-        Cell(text=load_words(load)),
+        Cell(text=load_short(load)),
         Cell(text=group),
         _from_to(tpot),
         gain_cell(context, tpot),
@@ -216,7 +217,7 @@ def _other_table(context: Context, task: str, loads: list[str], metrics: list[st
             effects = [context.effect(group, task, load, metric) for metric in metrics]
             if any(effect is not None for effect in effects):
                 found = (_other_cell(context, effect) for effect in effects)
-                rows.append((Cell(text=load_words(load)), Cell(text=group), *found))
+                rows.append((Cell(text=load_short(load)), Cell(text=group), *found))
     return Table(
         id=f"latency-table-{slug(task)}",
         caption=f"{task}: first token, tails and other latencies",
@@ -243,7 +244,7 @@ def _aa(context: Context) -> tuple[Block, ...]:
     rows = tuple(
         (
             Cell(text=row.task),
-            Cell(text=load_words(row.load)),
+            Cell(text=load_short(row.load)),
             Cell(text=short(row.metric)),
             gain_cell(context, row),
             Cell(text=noise(row.noise_sd)),

@@ -18,7 +18,7 @@ from bundle.core.report import (
     why,
 )
 from bundle.core.report.context import Context
-from bundle.core.report.numbers import moment
+from bundle.core.report.numbers import moment, stamp
 from bundle.core.report.parts import Question, Section, Tone
 from bundle.core.report.provenance import Provenance
 from bundle.core.report.questions import questions
@@ -31,8 +31,8 @@ class Headline(Struct, frozen=True, kw_only=True):
 
     task: str
     text: str
+    detail: str
     tone: Tone
-    href: str
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ def view(results: Results, recipe: Recipe, head: BundleFile, provenance: Provena
         title=recipe.title,
         recipe=recipe.name,
         run_id=provenance.run_id or "not recorded",
-        created=head.finished,
+        created=stamp(head.finished, head.started),
         description=" ".join(f"{line.task}: {line.text}" for line in lines),
         facts=_facts(context),
         warnings=_warnings(context),
@@ -94,7 +94,8 @@ def _headlines(context: Context) -> tuple[Headline, ...]:
     for task in context.tasks:
         if context.verdicts(task):
             text, tone = decision.headline(context, task)
-            found.append(Headline(task=task, text=text, tone=tone, href="#decision"))
+            detail = decision.detail(context, task)
+            found.append(Headline(task=task, text=text, detail=detail, tone=tone))
     return tuple(found)
 
 
@@ -108,7 +109,7 @@ def _facts(context: Context) -> tuple[tuple[str, str], ...]:
         ("Finished", moment(context.head.finished)),
         ("Engine", f"vLLM {versions} ({context.head.engine})"),
         ("Machine", machine),
-        ("Signature", "UNSIGNED in here"),
+        ("Signature", "UNSIGNED in this report"),
     )
 
 

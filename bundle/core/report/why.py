@@ -24,7 +24,7 @@ from bundle.core.report.parts import (
     columns,
 )
 from bundle.core.report.text import listed, slug
-from bundle.core.report.words import load_key, load_words
+from bundle.core.report.words import load_key, load_short, load_words
 from bundle.core.results import Acceptance, BreakEven
 
 
@@ -111,7 +111,7 @@ def _break_even_table(task: str, rows: list[BreakEven]) -> Table:
         ),
         rows=tuple(
             cells(
-                load_words(row.load),
+                load_short(row.load),
                 row.group,
                 number(row.effective),
                 number(row.break_even),
@@ -130,7 +130,7 @@ def _break_even_table(task: str, rows: list[BreakEven]) -> Table:
 
 def scope_words(scope: str) -> str:
     """Where an acceptance was counted."""
-    return "quality pass" if scope == "quality" else load_words(scope)
+    return "quality pass" if scope == "quality" else load_short(scope)
 
 
 def _acceptance_table(task: str, rows: list[Acceptance]) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from bundle.core.design import expanded_groups
 from bundle.core.recipe import Group, Recipe
-from bundle.core.report.numbers import change
+from bundle.core.report.numbers import setting
 from bundle.core.report.parts import Tone
 from bundle.core.report.text import counted, listed
 from bundle.core.results import VerdictRow
@@ -48,6 +48,16 @@ def load_words(label: str) -> str:
     if match[1] == "r":
         return f"{match[2]} requests per second"
     return "1 request at a time" if match[2] == "1" else f"{match[2]} concurrent requests"
+
+
+def load_short(label: str) -> str:
+    """``c8`` is ``8 concurrent``, for narrow columns."""
+    match = _LABEL.match(label)
+    if match is None:
+        return label
+    if match[1] == "r":
+        return f"{match[2]} per second"
+    return "1 at a time" if match[2] == "1" else f"{match[2]} concurrent"
 
 
 def is_rate(label: str) -> bool:
@@ -118,7 +128,7 @@ _KINDS = {
 
 def _abandon(row: VerdictRow, margin: float) -> str:
     kind = (row.kind or "").strip()
-    asked = change(1 + margin)
+    asked = setting(margin)
     why = (
         f"its gain is real but below the {asked} asked for"
         if kind == "small gain"

@@ -1,0 +1,42 @@
+"""Column widths from content, so that a fixed table layout fits a page and costs no time.
+
+Letting the PDF's layout engine measure every cell takes most of its time; these widths are the
+same on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bundle.core.report.parts import Cell, Column, Table
+
+_SMALL = 0.82
+_LONGEST_WORD = 24
+
+
+def widths(table: Table) -> tuple[float, ...]:
+    """The share of the width that each column gets, in per cent with one decimal."""
+    wants = [
+        _want(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)
+    ]
+    total = sum(wants)
+    return tuple(round(100 * want / total, 1) for want in wants)
+
+
+def _want(column: Column, cells: list[Cell]) -> float:
+    """Room for the longest word; more where much text has to be wrapped."""
+    words = [_word(column.label) * _SMALL, 5.0]
+    words += [_main(cell, column) for cell in cells]
+    words += [_word(cell.sub) * _SMALL for cell in cells]
+    amount = max((len(cell.text) + _SMALL * len(cell.sub) for cell in cells), default=0.0)
+    return max(min(max(words), _LONGEST_WORD), 2.6 * math.sqrt(min(amount, 400))) + 1.5
+
+
+def _main(cell: Cell, column: Column) -> float:
+    if cell.badge:
+        return len(cell.text) + 1.0
+    return float(len(cell.text)) if column.numeric else float(_word(cell.text))
+
+
+def _word(text: str) -> int:
+    return max((len(word) for word in text.split(" ")), default=0)

@@ -1,0 +1,120 @@
+"""The report's view put into its template: one self-contained HTML text."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Literal
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from bundle.core.report.fit import widths
+from bundle.core.report.text import visible
+from bundle.core.report.view import ReportView
+from bundle.host.charts import themed
+from bundle.host.resources import resource, resource_root
+
+Medium = Literal["screen", "print"]
+Paper = Literal["A4", "Letter"]
+FONTS = (
+    ("Inter", 400, "Inter-Regular"),
+    ("Inter", 600, "Inter-SemiBold"),
+    ("JetBrains Mono", 400, "JetBrainsMono-Regular"),
+)
+PRIVATE = "specbundle:"
+"""Scheme of addresses that only :mod:`bundle.host.pdf` resolves, from memory."""
+
+
+def page(view: ReportView, charts: Mapping[str, str]) -> str:
+    """The report for a browser: no script, nothing fetched, charts and fonts inside.
+
+    Args:
+        view: the report.
+        charts: every chart's SVG element by the chart's id.
+    """
+    figures = {name: Markup(themed(svg)) for name, svg in charts.items()}  # noqa: S704, own drawing
+    return _render(view, figures, medium="screen", paper="A4", shown=lambda _: True)
+
+
+def print_page(view: ReportView, charts: Mapping[str, str], paper: Paper) -> str:
+    """The report for :mod:`bundle.host.pdf`: charts and fonts by private address.
+
+    Characters that the shipped fonts lack are written by number, so that no font of the machine
+    gets into the document.
+    """
+    figures = {name: f"{PRIVATE}charts/{name}.svg" for name in charts}
+    return _render(view, figures, medium="print", paper=paper, shown=_has_glyph)
+
+
+def _render(
+    view: ReportView,
+    figures: Mapping[str, str],
+    *,
+    medium: Medium,
+    paper: Paper,
+    shown: Callable[[str], bool],
+) -> str:
+    def finalize(value: object) -> object:
+        if isinstance(value, Markup) or not isinstance(value, str):
+            return value
+        return visible(value, shown)
+
+    environment = Environment(
+        loader=FileSystemLoader(resource_root("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=finalize,
+    )
+    environment.globals["widths"] = widths
+    return environment.get_template("report.html.j2").render(
+        view=view,
+        figures=figures,
+        medium=medium,
+        style=Markup(_style(medium, paper)),  # noqa: S704, our own style sheets
+    )
+
+
+def _style(medium: Medium, paper: Paper) -> str:
+    sheets = [_faces(medium), _sheet("report.css")]
+    if medium == "print":
+        sheets += [f"@page {{ size: {paper} }}", _sheet("paged.css")]
+    return "\n".join(sheets)
+
+
+def _sheet(name: str) -> str:
+    return resource("templates", name).read_text(encoding="utf-8")
+
+
+def _faces(medium: Medium) -> str:
+    return "\n".join(
+        f'@font-face {{ font-family: "{family}"; font-weight: {weight}; font-style: normal; '
+        f'src: url("{_source(file, medium)}"); }}'
+        for family, weight, file in FONTS
+    )
+
+
+def _source(file: str, medium: Medium) -> str:
+    if medium == "print":
+        return f"{PRIVATE}fonts/{file}.ttf"
+    data = resource("templates", f"fonts/{file}.woff2").read_bytes()
+    return f"data:font/woff2;base64,{base64.b64encode(data).decode()}"
+
+
+def _has_glyph(char: str) -> bool:
+    return ord(char) in _glyphs()
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    """Code points that every shipped face has."""
+    from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
+
+    maps = []
+    for _, _, file in FONTS:
+        with TTFont(resource("templates", f"fonts/{file}.ttf")) as font:
+            maps.append(set(font.getBestCmap()))
+    return frozenset(set.intersection(*maps))
