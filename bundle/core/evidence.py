@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from bundle.core.design import PlannedRun
 from bundle.core.recipe import Recipe
 from bundle.core.records import Reply, RunRecord, ServerFacts
 
@@ -82,12 +83,23 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """One measured start: its record, its facts, its cells, its replies."""
+    """One measured start: its record, its facts, its cells, its replies.
+
+    ``quality_counters`` are the ``/metrics`` increase over the quality pass, where it was taken.
+    """
 
     run: RunRecord
     facts: ServerFacts | None
     cells: tuple[CellEvidence, ...] = ()
     replies: tuple[Reply, ...] = ()
+    quality_counters: Counters | None = None
+
+    @property
+    def folder(self) -> str:
+        """The run's folder below ``runs/``, as the order of runs names it."""
+        run = self.run
+        plan = PlannedRun(block=run.block, position=run.position, group=run.group, quality=False)
+        return plan.folder
 
     def cell(self, task: str, load: str) -> CellEvidence | None:
         """The cell of ``task`` under ``load``, or None where this start has none."""
@@ -99,12 +111,16 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     ``checks[folder][item]`` says whether that start's reply passed the item's check; items without
     a check are absent. ``looks`` are the numbers of blocks at which somebody looked before.
+    ``narrowed`` says in words how the run was narrowed. ``gaps[group][item]`` is the distance in
+    nats between the baseline's two best tokens at the first divergence, where it was asked again.
     """
 
     recipe: Recipe
     starts: tuple[Start, ...]
     checks: dict[str, dict[str, bool]] = field(default_factory=dict)
     looks: tuple[int, ...] = ()
+    narrowed: tuple[str, ...] = ()
+    gaps: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def of(self, group: str) -> tuple[Start, ...]:
         """The measured starts of one group, in order, failed ones included."""

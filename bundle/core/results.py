@@ -165,7 +165,11 @@ VerdictWord = Literal["SHIP", "ABANDON", "INCONCLUSIVE", "INVALID"]
 
 
 class VerdictRow(Struct, frozen=True, kw_only=True):
-    """The verdict of one group and task at the target load, with what it rests on."""
+    """The verdict of one group and task at the target load, with what it rests on.
+
+    ``alpha`` is the two-sided error of this look. ``ship_p`` is the largest one-sided p of the
+    deciding metrics against the margin; ``ship_p_holm`` is adjusted over all verdicts made.
+    """
 
     group: str
     task: str
@@ -181,6 +185,9 @@ class VerdictRow(Struct, frozen=True, kw_only=True):
     further_blocks: int | None
     further_note: str
     assumed_noise: bool = False
+    alpha: float | None = None
+    ship_p: float | None = None
+    ship_p_holm: float | None = None
 
 
 class Divergence(Struct, frozen=True, kw_only=True):
@@ -228,6 +235,26 @@ class CapacityRow(Struct, frozen=True, kw_only=True):
     preemptions: int | None
 
 
+class SplitRow(Struct, frozen=True, kw_only=True):
+    """One effect in two parts, by a matched baseline on the method's own engine path.
+
+    ``path_*`` is the matched baseline against the stock one, ``spec_*`` the method against the
+    matched one; the two ratios multiply to the whole. Bounds are two-sided 95 %.
+    """
+
+    group: str
+    task: str
+    load: str
+    metric: str
+    matched: str
+    path_ratio: float
+    path_lower: float | None
+    path_upper: float | None
+    spec_ratio: float
+    spec_lower: float | None
+    spec_upper: float | None
+
+
 class Advice(Struct, frozen=True, kw_only=True):
     """One next step: what to change, why, and whether it was measured or is the next run."""
 
@@ -269,5 +296,6 @@ class Results(Struct, frozen=True, kw_only=True):
     capacity: tuple[CapacityRow, ...]
     failed: tuple[FailedRun, ...]
     aa: tuple[EffectRow, ...] = ()
+    splits: tuple[SplitRow, ...] = ()
     starts_per_group: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -1,0 +1,115 @@
+"""The judge: from a run folder's evidence to everything the report shows. Pure, and in order.
+
+Acceptance, effects, quality; then the checklist; then one verdict per method and task; then what
+explains it (break-even, splits) and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from bundle.core.acceptance import acceptance_of_starts
+from bundle.core.advice import advise
+from bundle.core.costs import capacity_rows, failed_runs
+from bundle.core.decide import Decided, decide
+from bundle.core.design import baseline, expanded_groups
+from bundle.core.effects import aa_rows, cell_stats, effect_rows, fit_all
+from bundle.core.evidence import Evidence
+from bundle.core.explain import break_even_of
+from bundle.core.findings import checklist
+from bundle.core.quality import judge_quality
+from bundle.core.results import Acceptance, Results, VerdictRow
+from bundle.core.splits import split_rows
+from bundle.core.subjects import Context, subjects_of
+from bundle.core.sweeps import sweep_advice
+from bundle.core.verdict import holm
+
+
+def judge(evidence: Evidence) -> Results:
+    """Judge one run folder.
+
+    Raises:
+        InputError: the evidence contradicts itself: two starts at one place of a block, a
+            performance that is not a positive number.
+    """
+    fits = fit_all(evidence)
+    acceptance = _acceptance(evidence)
+    methods = [g.name for g in expanded_groups(evidence.recipe) if g.role == "method"]
+    quality = {name: judge_quality(evidence, name) for name in methods}
+    context = Context(fits=fits, acceptance=acceptance, quality=quality)
+    subjects = subjects_of(evidence, context)
+    findings = checklist(subjects)
+    verdicts = decide(evidence, Decided(fits=fits, findings=findings, quality=quality))
+    return Results(
+        recipe=evidence.recipe.name,
+        target=evidence.recipe.design.target.label,
+        margin=evidence.recipe.policy.margin,
+        narrowed=evidence.narrowed,
+        verdicts=_with_holm(verdicts),
+        effects=effect_rows(evidence, fits),
+        cells=cell_stats(evidence, fits),
+        acceptance=acceptance,
+        break_even=break_even_of(evidence, fits, acceptance),
+        findings=findings,
+        advice=(*sweep_advice(evidence, fits, acceptance), *advise(subjects, findings)),
+        quality=tuple(one.row for one in quality.values()),
+        capacity=capacity_rows(evidence),
+        failed=failed_runs(evidence),
+        aa=aa_rows(evidence, fits),
+        splits=split_rows(evidence, fits),
+        starts_per_group=_starts(evidence),
+        notes=_notes(evidence, verdicts),
+    )
+
+
+def _acceptance(evidence: Evidence) -> tuple[Acceptance, ...]:
+    return tuple(
+        row
+        for group in expanded_groups(evidence.recipe)
+        if group.speculative is not None
+        for row in acceptance_of_starts(
+            evidence.of(group.name), k=group.speculative.num_speculative_tokens
+        )
+    )
+
+
+def _with_holm(verdicts: Sequence[VerdictRow]) -> tuple[VerdictRow, ...]:
+    """Add the p values adjusted over every verdict that has one."""
+    known = [v.ship_p for v in verdicts if v.ship_p is not None]
+    adjusted = iter(holm(known))
+    return tuple(
+        v if v.ship_p is None else replace(v, ship_p_holm=next(adjusted)) for v in verdicts
+    )
+
+
+def _starts(evidence: Evidence) -> dict[str, int]:
+    """Starts that gave at least one cell, by group."""
+    return {
+        g.name: sum(any(c.bench for c in s.cells) for s in evidence.of(g.name))
+        for g in expanded_groups(evidence.recipe)
+    }
+
+
+def _notes(evidence: Evidence, verdicts: Sequence[VerdictRow]) -> tuple[str, ...]:
+    """What a reader must know beside the numbers."""
+    notes = [f"{len(verdicts)} verdicts were made, one for each method and task."]
+    if evidence.looks:
+        looked = ", ".join(map(str, evidence.looks))
+        notes.append(
+            f"These data were judged before, at {looked} blocks: the error allowed is divided by "
+            f"{max(len(evidence.looks) + 1, evidence.recipe.design.looks)}."
+        )
+    if not evidence.gaps:
+        notes.append(
+            "The baseline was not asked again at first divergences: whether they are near ties is "
+            "not known."
+        )
+    if evidence.recipe.serve.flags.get("enforce-eager"):
+        notes.append("Every server ran in eager mode, as the recipe describes.")
+    base = baseline(evidence.recipe).name
+    missing = [s.folder for s in evidence.of(base) if s.run.status == "failed"]
+    if missing:
+        notes.append(f"Baseline starts that failed and dropped out: {', '.join(missing)}.")
+    return tuple(notes)

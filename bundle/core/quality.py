@@ -1,0 +1,320 @@
+"""Quality and outputs of a group against its baseline, out of replies and their checks.
+
+One score per item, the majority over starts; items on which the baselines disagree among
+themselves are excluded (:mod:`bundle.core.paired` has the tests). Outputs are compared by token
+ids where both sides have them, else by text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from bundle.core.design import baseline
+from bundle.core.evidence import Evidence, Start
+from bundle.core.findings.subject import QualityFacts
+from bundle.core.paired import ItemScores, Quality, compare, majority, sign_test
+from bundle.core.records import Reply
+from bundle.core.results import Divergence, QualityRow
+
+EARLY_TOKENS = 16
+WIDE_GAP = 1.0
+WIDE_GAPS_ALLOWED = 1
+SHOWN_DIVERGENCES = 8
+_EARLY_P = 0.05
+
+Output = tuple[int, ...] | str
+
+
+class Outputs(Struct, frozen=True, kw_only=True):
+    """How often outputs left the baseline's, item by item.
+
+    ``diverged`` items have baselines that agree and a method that differs; ``wavering`` ones have
+    baselines that disagree, both out of ``items`` that two baselines of a block answered.
+    ``compared`` and ``identical`` count replies. Positions are output tokens, counted from 0.
+    """
+
+    items: int
+    compared: int
+    identical: int
+    aa_compared: int
+    aa_identical: int
+    diverged: int
+    wavering: int
+    p: float
+    early: int
+    aa_early: int
+    divergences: tuple[Divergence, ...]
+
+
+class GroupQuality(Struct, frozen=True, kw_only=True):
+    """The row for the report, and the facts for the rules."""
+
+    row: QualityRow
+    facts: QualityFacts
+
+
+def replies_by_item(start: Start) -> dict[str, Reply]:
+    """The replies of one start that are replies: errors without text are none."""
+    return {r.item: r for r in start.replies if r.error is None or r.text or r.token_ids}
+
+
+def judge_quality(evidence: Evidence, group: str) -> GroupQuality:
+    """Compare one group with the baseline over all starts that carried a quality pass."""
+    base = [s for s in evidence.of(baseline(evidence.recipe).name) if s.replies]
+    mine = [s for s in evidence.of(group) if s.replies]
+    if not base or not mine:
+        side = "the baseline" if not base else group
+        return _unmeasured(group, f"no quality pass of {side}", mine)
+    outputs = compare_outputs(base, mine)
+    scores = _scores(evidence, base, mine)
+    broken, broken_base = _broken_replies(base, mine)
+    quality = compare(
+        scores,
+        broken_replies=broken,
+        broken_replies_baseline=broken_base,
+        doubts=_doubts(outputs, evidence.gaps.get(group, {})),
+    )
+    row = _row(group, quality, outputs, scores, _kinds(mine), mine)
+    return GroupQuality(row=row, facts=_facts(row, outputs, mine))
+
+
+def _unmeasured(group: str, reason: str, mine: Sequence[Start]) -> GroupQuality:
+    row = QualityRow(
+        group=group,
+        state="NOT MEASURED",
+        reason=reason,
+        items=0,
+        excluded=0,
+        wins=0,
+        losses=0,
+        p_value=None,
+        by_kind={},
+        identical_outputs=None,
+        compared_outputs=None,
+        aa_identical=None,
+        aa_compared=None,
+        finish_reasons=_finish_reasons(mine),
+    )
+    return GroupQuality(row=row, facts=QualityFacts(state="NOT MEASURED", reason=reason))
+
+
+def _scores(evidence: Evidence, base: Sequence[Start], mine: Sequence[Start]) -> list[ItemScores]:
+    """Passes of every checked item by first baselines, last baselines and the method."""
+    items = sorted({i for s in (*base, *mine) for i in evidence.checks.get(s.folder, {})})
+    leading = [s for s in base if s.run.position == 0]
+    trailing = [s for s in base if s.run.position > 0]
+    return [
+        ItemScores(
+            item=item,
+            first=_passes(evidence, leading, item),
+            last=_passes(evidence, trailing, item),
+            method=_passes(evidence, mine, item),
+            same_output=_same_output(base, mine, item),
+        )
+        for item in items
+    ]
+
+
+def _passes(evidence: Evidence, starts: Sequence[Start], item: str) -> tuple[bool, ...]:
+    found = (evidence.checks.get(s.folder, {}).get(item) for s in starts)
+    return tuple(passed for passed in found if passed is not None)
+
+
+def _same_output(base: Sequence[Start], mine: Sequence[Start], item: str) -> bool:
+    """Every output of the method is one that the baseline wrote as well."""
+    theirs = {_output(r) for s in base if (r := replies_by_item(s).get(item))}
+    own = {_output(r) for s in mine if (r := replies_by_item(s).get(item))}
+    return bool(own) and own <= theirs
+
+
+def _output(reply: Reply) -> Output:
+    return reply.text if reply.token_ids is None else reply.token_ids
+
+
+def _broken_replies(base: Sequence[Start], mine: Sequence[Start]) -> tuple[int, int]:
+    """Items with an empty or one-token reply: of the method where no baseline has one, and all."""
+    theirs = {i for s in base for i, r in replies_by_item(s).items() if _is_broken(r)}
+    own = {i for s in mine for i, r in replies_by_item(s).items() if _is_broken(r)}
+    return len(own), len(theirs)
+
+
+def _is_broken(reply: Reply) -> bool:
+    return reply.completion_tokens <= 1 or not reply.text.strip()
+
+
+def compare_outputs(base: Sequence[Start], mine: Sequence[Start]) -> Outputs:
+    """Compare block by block: the method with the block's first baseline, that with the last.
+
+    An item counts by the majority of its blocks.
+    """
+    events: dict[str, list[tuple[bool, bool]]] = {}
+    pairs: list[tuple[bool, bool | None]] = []
+    found: dict[str, Divergence] = {}
+    early: set[str] = set()
+    aa_early: set[str] = set()
+    for first, last, method in _triples(base, mine):
+        for item, mine_reply in method.items():
+            if item not in first:
+                continue
+            a, m = first[item], mine_reply
+            b = last.get(item)
+            same_ab = None if b is None else _equal(a, b)
+            pairs.append((_equal(a, m), same_ab))
+            if same_ab is not None:
+                events.setdefault(item, []).append((same_ab and not _equal(a, m), not same_ab))
+            position = first_difference(a, m)
+            if same_ab is not False and position is not None:
+                found.setdefault(item, _divergence(item, position, a, m))
+                early |= {item} if position < EARLY_TOKENS else set()
+            aa_position = None if b is None else first_difference(a, b)
+            aa_early |= {item} if aa_position is not None and aa_position < EARLY_TOKENS else set()
+    diverged = sum(majority([d for d, _ in seen]) is True for seen in events.values())
+    wavering = sum(majority([w for _, w in seen]) is True for seen in events.values())
+    return Outputs(
+        items=len(events),
+        compared=len(pairs),
+        identical=sum(same for same, _ in pairs),
+        aa_compared=sum(same is not None for _, same in pairs),
+        aa_identical=sum(same is True for _, same in pairs),
+        diverged=diverged,
+        wavering=wavering,
+        p=sign_test(diverged, wavering),
+        early=len(early),
+        aa_early=len(aa_early),
+        divergences=tuple(sorted(found.values(), key=lambda d: (d.position, d.item))),
+    )
+
+
+def _triples(
+    base: Sequence[Start], mine: Sequence[Start]
+) -> Iterator[tuple[dict[str, Reply], dict[str, Reply], dict[str, Reply]]]:
+    """First baseline, last baseline and method of every block that has a baseline and a method."""
+    for start in mine:
+        block = [s for s in base if s.run.block == start.run.block]
+        if block:
+            last = replies_by_item(block[-1]) if len(block) > 1 else {}
+            yield replies_by_item(block[0]), last, replies_by_item(start)
+
+
+def _equal(a: Reply, b: Reply) -> bool:
+    if a.token_ids is None or b.token_ids is None:
+        return a.text == b.text
+    return a.token_ids == b.token_ids
+
+
+def first_difference(a: Reply, b: Reply) -> int | None:
+    """The first output token that differs; None where none does or token ids are missing."""
+    if a.token_ids is None or b.token_ids is None or a.token_ids == b.token_ids:
+        return None
+    shared = min(len(a.token_ids), len(b.token_ids))
+    return next((i for i in range(shared) if a.token_ids[i] != b.token_ids[i]), shared)
+
+
+def _divergence(item: str, position: int, a: Reply, b: Reply) -> Divergence:
+    return Divergence(item=item, position=position, baseline_text=a.text, group_text=b.text)
+
+
+def _doubts(outputs: Outputs, gaps: Mapping[str, float]) -> tuple[str, ...]:
+    """What keeps quality from being shown although the scores would allow it."""
+    doubts = []
+    wide = [item for item, gap in gaps.items() if gap > WIDE_GAP]
+    if len(wide) > WIDE_GAPS_ALLOWED:
+        doubts.append(f"{len(wide)} first divergences with a gap above {WIDE_GAP:g} nat")
+    if sign_test(outputs.early, outputs.aa_early) <= _EARLY_P:
+        doubts.append(
+            f"{outputs.early} outputs leave the baseline in their first {EARLY_TOKENS} tokens, "
+            f"{outputs.aa_early} between the baselines"
+        )
+    return tuple(doubts)
+
+
+def _kinds(starts: Sequence[Start]) -> dict[str, str]:
+    return {r.item: r.kind for s in starts for r in s.replies}
+
+
+def _row(
+    group: str,
+    quality: Quality,
+    outputs: Outputs,
+    scores: Sequence[ItemScores],
+    kinds: Mapping[str, str],
+    mine: Sequence[Start],
+) -> QualityRow:
+    return QualityRow(
+        group=group,
+        state="NOT MEASURED" if quality.state == "OFF" else quality.state,
+        reason="; ".join(quality.reasons),
+        items=quality.items,
+        excluded=quality.excluded,
+        wins=quality.wins,
+        losses=quality.losses,
+        p_value=quality.p if quality.items else None,
+        by_kind=_by_kind(scores, kinds),
+        identical_outputs=outputs.identical if outputs.compared else None,
+        compared_outputs=outputs.compared or None,
+        aa_identical=outputs.aa_identical if outputs.aa_compared else None,
+        aa_compared=outputs.aa_compared or None,
+        finish_reasons=_finish_reasons(mine),
+        first_divergences=outputs.divergences[:SHOWN_DIVERGENCES],
+    )
+
+
+def _by_kind(
+    scores: Sequence[ItemScores], kinds: Mapping[str, str]
+) -> dict[str, tuple[int, int, int]]:
+    """Items passed by the baseline and by the method, by kind, where both have a score."""
+    counts: dict[str, tuple[int, int, int]] = {}
+    for score in scores:
+        base, method = majority((*score.first, *score.last)), majority(score.method)
+        if base is None or method is None:
+            continue
+        kind = kinds.get(score.item, "other")
+        a, b, n = counts.get(kind, (0, 0, 0))
+        counts[kind] = (a + base, b + method, n + 1)
+    return counts
+
+
+def _finish_reasons(starts: Sequence[Start]) -> dict[str, int]:
+    replies = (r for s in starts for r in s.replies)
+    return dict(sorted(Counter(r.finish_reason or "error" for r in replies).items()))
+
+
+def _facts(row: QualityRow, outputs: Outputs, mine: Sequence[Start]) -> QualityFacts:
+    first = outputs.divergences[0].position if outputs.divergences else None
+    against_itself = outputs.items > 0
+    return QualityFacts(
+        state=row.state,
+        reason=row.reason,
+        diverged=outputs.diverged if against_itself else outputs.compared - outputs.identical,
+        comparable=outputs.items or outputs.compared,
+        aa_diverged=outputs.wavering if against_itself else None,
+        aa_comparable=outputs.items,
+        outputs_p=outputs.p,
+        first_divergence=first,
+        truncated=row.finish_reasons.get("length", 0),
+        replies=sum(len(s.replies) for s in mine),
+    )
+
+
+def normal_lengths(
+    base: Sequence[Start], mine: Sequence[Start], task: str
+) -> tuple[float | None, float | None]:
+    """Mean output length over the items of a task that end by themselves on both sides."""
+    sides = [_lengths(starts, task) for starts in (base, mine)]
+    shared = sorted(sides[0].keys() & sides[1].keys())
+    if not shared:
+        return None, None
+    means = [sum(side[item] for item in shared) / len(shared) for side in sides]
+    return means[0], means[1]
+
+
+def _lengths(starts: Sequence[Start], task: str) -> dict[str, float]:
+    found: dict[str, list[int]] = {}
+    for start in starts:
+        for reply in start.replies:
+            if reply.task == task and reply.finish_reason == "stop":
+                found.setdefault(reply.item, []).append(reply.completion_tokens)
+    return {item: sum(values) / len(values) for item, values in found.items()}
