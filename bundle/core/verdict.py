@@ -42,6 +42,7 @@ from bundle.core.verdict_records import (
     limit_of_count,
     limit_of_effect,
     limit_of_percentile,
+    limit_of_range,
     limit_state,
 )
 from bundle.core.wording import apart, limit_words, metric_words
@@ -64,6 +65,7 @@ __all__ = [
     "limit_of_count",
     "limit_of_effect",
     "limit_of_percentile",
+    "limit_of_range",
     "limit_state",
 ]
 

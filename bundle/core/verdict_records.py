@@ -33,7 +33,7 @@ class MetricEvidence(Struct, frozen=True, kw_only=True):
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """A cost that the policy caps. All figures are fractions: 0.10 is ten percent worse.
+    """A cost that the policy caps. Figures are fractions (0.10 is ten percent worse) or counts.
 
     What was not measured is None; ``limit`` is None only where not even the cap was handed in.
     """
@@ -45,6 +45,7 @@ class Limit(Struct, frozen=True, kw_only=True):
     upper: float | None
     limit: float | None
     reason: str = ""
+    unit: Literal["share", "count"] = "share"
 
 
 class LoadEvidence(Struct, frozen=True, kw_only=True):
@@ -160,20 +161,32 @@ def limit_of_percentile(
     return limit_unknown(name, limit, found)
 
 
-def limit_of_count(name: str, worst: float, limit: float, *, best: float | None = None) -> Limit:
-    """Judge a cost that is counted, not estimated: its range over all starts is its interval.
+def limit_of_range(name: str, best: float, worst: float, limit: float) -> Limit:
+    """Judge a cost that is read off, not estimated: its range over the starts is its interval.
 
-    For failed requests ``worst`` is their number; for KV capacity the loss of the smallest pool
-    of the method against the largest of the baseline, and ``best`` the other way round.
+    For KV capacity ``worst`` is the loss of the method's smallest pool against the baseline's
+    largest, ``best`` that of its largest against the baseline's smallest.
     """
-    lower = worst if best is None else best
     return Limit(
         name=name,
-        state=limit_state(lower, worst, limit),
-        estimate=(lower + worst) / 2,
-        lower=lower,
+        state=limit_state(best, worst, limit),
+        estimate=(best + worst) / 2,
+        lower=best,
         upper=worst,
         limit=limit,
+    )
+
+
+def limit_of_count(name: str, found: int, limit: int = 0) -> Limit:
+    """Judge a number of events, such as failed requests: a count is known exactly."""
+    return Limit(
+        name=name,
+        state=limit_state(found, found, limit),
+        estimate=found,
+        lower=found,
+        upper=found,
+        limit=limit,
+        unit="count",
     )
 
 

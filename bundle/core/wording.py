@@ -55,6 +55,8 @@ def limit_words(limit: Limit) -> str:
     head = f"limit {limit.name} is {limit.state}"
     if limit.estimate is None or limit.limit is None:
         return f"{head}: {limit.reason}"
+    if limit.unit == "count":
+        return f"{head}: {limit.estimate:g} found, allowed {limit.limit:g}"
     direction = "better" if limit.estimate < 0 else "worse"
     text = f"{head}: {direction} by {percent(abs(limit.estimate))}"
     if limit.lower is not None and limit.upper is not None:
