@@ -119,6 +119,15 @@ def make_locks(
     return {name: read_lock(name, folder).sha256 for name in chosen}
 
 
+def lock(names: tuple[str, ...] = (), *, report: Report) -> tuple[str, ...]:
+    """Make the locks anew; one line per engine.
+
+    Raises:
+        EngineError: as :func:`make_locks`.
+    """
+    return tuple(f"{name}: {digest}" for name, digest in make_locks(names, report=report).items())
+
+
 def _resolve(name: str, file: EngineFile, uv: Path, folder: Path) -> list[tuple[Part, str]]:
     with tempfile.TemporaryDirectory() as work:
         resolver = Resolver(uv=uv, file=file, work=Path(work))

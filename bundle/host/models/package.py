@@ -17,6 +17,8 @@ _LOCATE = (
     "d = m.distribution(sys.argv[1]);"
     "print(json.dumps([d.version, str(d.locate_file(sys.argv[2]))]))"
 )
+#: transformers writes its offline state into tokenizer_config.json; everything read is local.
+_TELLING = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _CONVERTER = Path(__file__).with_name("convert_gguf.py")
 
 
@@ -66,17 +68,13 @@ def convert(model: PackageModel, engine: EngineEnv, folder: Path) -> None:
 
 
 def run_in_engine(engine: EngineEnv, words: list[str], *, what: str) -> None:
-    """Run a script of this tool with the engine's interpreter, without network.
+    """Run a script of this tool with the engine's interpreter; it needs no network.
 
     Raises:
         ModelError: it failed; says its last lines.
     """
-    environ = clean_environment(engine.bin)
-    environ |= {
-        "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_VERBOSITY": "error",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+    environ = {k: v for k, v in clean_environment(engine.bin).items() if k not in _TELLING}
+    environ |= {"CUDA_VISIBLE_DEVICES": "", "TQDM_DISABLE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     # -P: the script's own folder must not shadow what it imports.
     argv = [str(engine.python), "-P", *words]
     done = subprocess.run(argv, capture_output=True, text=True, env=environ, check=False)
