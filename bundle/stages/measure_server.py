@@ -108,7 +108,7 @@ def serve(
         if plan.quality:
             ctx.progress.phase(plan, "quality")
             with notes.timed("quality"):
-                quality(session)
+                quality(session, client)
         sampler = stack.enter_context(Sampler(ctx.gpus, folder / "gpu.jsonl"))
         for cell in wanted:
             ctx.progress.phase(plan, cell.key)
@@ -215,12 +215,17 @@ def _tokens(
     return ids[: len(prompts)], ids[len(prompts) :]
 
 
-def quality(session: Session) -> None:
-    """Ask every item and keep every reply."""
+def quality(session: Session, client: Client) -> None:
+    """Ask every item, keep every reply and the counters behind them.
+
+    ``metrics-start.prom`` before and ``quality.after.prom`` after hold these requests only.
+    """
     recipe = session.ctx.recipe.quality
     chat = session.chat(concurrency=recipe.concurrency, max_tokens=recipe.max_tokens)
     replies = chat_pass(session.server.base_url, session.ctx.items, chat)
     write_whole(session.folder / "replies.jsonl", to_jsonl(replies))
+    page, _ = client.settled_metrics(session.server.check)
+    write_whole(session.folder / "quality.after.prom", page)
     session.notes.quality = "failed" if any(reply.error for reply in replies) else "ok"
     session.server.check()
 
