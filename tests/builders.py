@@ -120,7 +120,7 @@ class World:
         self.tail, self.ttft, self.itl = tail or {}, ttft or {}, itl or {}
         self.facts = facts or {}
         self.accepted, self.coverage = accepted, coverage
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311 - repeatable noise, no secret
 
     def factor(self, group: str, cell: Cell) -> float:
         value = self.speed.get(group, 1.0)
@@ -259,7 +259,7 @@ def reply(item: str = "q1", *, tokens=(1, 2, 3, 4), spec: SpecStats | None = Non
     made = Reply(
         item=item,
         kind="arithmetic",
-        task="chat",
+        task="code",
         text=" ".join(map(str, tokens)),
         finish_reason="stop",
         prompt_tokens=20,

@@ -13,8 +13,10 @@ RULES: tuple[Rule, ...] = (
     *startup.RULES,
     *comparison.RULES,
     *outputs.RULES,
-    *drafting.RULES,
+    *drafting.COUNTING,
     *speed.RULES,
+    *drafting.RULES,
+    *speed.OVER_LOADS,
     *cost.RULES,
 )
 

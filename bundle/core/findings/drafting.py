@@ -216,9 +216,8 @@ def too_few_samples(s: Subject) -> Outcome:
     return clear("; ".join(enough)) if enough else unknown("sample sizes are not known")
 
 
+COUNTING: tuple[Rule, ...] = (metrics_missing, acceptance_mismatch)
 RULES: tuple[Rule, ...] = (
-    metrics_missing,
-    acceptance_mismatch,
     zero_acceptance,
     low_acceptance,
     low_coverage,

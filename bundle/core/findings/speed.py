@@ -230,5 +230,5 @@ RULES: tuple[Rule, ...] = (
     slower_than_baseline,
     within_noise,
     step_cost_exceeds_gain,
-    gain_fades_with_load,
 )
+OVER_LOADS: tuple[Rule, ...] = (gain_fades_with_load,)
