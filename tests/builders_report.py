@@ -236,9 +236,7 @@ def _mixed_verdicts() -> tuple[VerdictRow, ...]:
             "code",
             "ABANDON",
             kind="slower",
-            reasons=(
-                "slower: decoding speed (TPOT) 0.640 times the baseline's (95 % interval 0.616 to 0.666)",
-            ),
+            reasons=("slower: decoding speed (TPOT) 0.640 times the baseline's (0.616 to 0.666)",),
         ),
         verdict("eagle3", "code", "SHIP", ship_range=("c8",)),
         verdict(
@@ -422,7 +420,7 @@ def _quality() -> tuple[QualityRow, ...]:
     )
     none = msgspec.structs.replace(
         made,
-        group="eagle3",
+        group="mtp",
         state="NOT MEASURED",
         reason="no quality pass finished",
         items=0,
@@ -726,8 +724,10 @@ def matrix(
             for c in clients:
                 ratio = 1 + 0.6 * math.cos(i + j) / (1 + math.log2(c))
                 load = f"c{c}"
-                for metric in ("tpot", "output_throughput", "p95_tpot", "p95_ttft", "e2el"):
-                    effects.append(effect(group, task, load, metric, ratio, starts=blocks))
+                effects += [
+                    effect(group, task, load, metric, ratio, starts=blocks)
+                    for metric in ("tpot", "output_throughput", "p95_tpot", "p95_ttft", "e2el")
+                ]
                 even.append(
                     BreakEven(
                         group=group,

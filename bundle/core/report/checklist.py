@@ -88,6 +88,12 @@ def _triggered(findings: list[Finding]) -> tuple[Block, ...]:
     return (Block(id="triggered", title="Triggered", tables=(table,)),)
 
 
+_CAPTIONS = {
+    "NOT MEASURED": "Rules that had nothing to look at",
+    "CLEAR": "Rules that ran and found nothing",
+}
+
+
 def _short(anchor: str, title: str, findings: Iterable[Finding], state: str) -> tuple[Block, ...]:
     """One row per rule: the places with the same evidence are listed together."""
     rules: dict[str, dict[str, list[str]]] = {}
@@ -99,7 +105,7 @@ def _short(anchor: str, title: str, findings: Iterable[Finding], state: str) -> 
         return ()
     table = Table(
         id=f"{anchor}-table",
-        caption=title,
+        caption=_CAPTIONS[state],
         columns=columns("Rule", "#Places", "Evidence"),
         rows=tuple(
             (

@@ -97,7 +97,7 @@ def _models(context: Context) -> Block:
         texts.append("The weights are dummies: no output and no acceptance means anything.")
     table = Table(
         id="models-table",
-        caption="Models",
+        caption="Every model as it was locked",
         columns=columns("Role", "Source and revision", "Licence", "Quantisation", "#Files"),
         rows=tuple(_model_row(context, model) for model in context.provenance.models),
         note=""
@@ -156,7 +156,11 @@ def _engine(context: Context) -> Block:
                 f"{context.head.engine}; lock {NOT_RECORDED}",
             )
         )
-    return Block(id="engine", title="Engine", tables=(_pairs("engine-table", "Engine", rows),))
+    return Block(
+        id="engine",
+        title="Engine",
+        tables=(_pairs("engine-table", "Versions and environments", rows),),
+    )
 
 
 def vectors(context: Context) -> tuple[dict[str, dict[str, str]], bool]:
@@ -266,8 +270,12 @@ def _machine(context: Context) -> Block:
     rows += own.gpu or (
         ("GPU and driver", "none on this machine" if own.gpu_state == "none" else without),
     )
-    rows += [(f"Server of {start.group}", _server(start)) for start in own.starts]
-    return Block(id="machine", title="Machine", tables=(_pairs("machine-table", "Machine", rows),))
+    rows += [(f"Server of {s.group}", _server(s)) for s in own.starts if _server(s)]
+    return Block(
+        id="machine",
+        title="Machine",
+        tables=(_pairs("machine-table", "Processor, memory, GPU and what the servers said", rows),),
+    )
 
 
 def _server(start: StartFacts) -> str:
