@@ -288,7 +288,7 @@ def with_quality(
         replies = tuple(
             reply(
                 f"q{i}",
-                tokens=(1, 2, 9) if i in failing else (1, 2, 3),
+                tokens=(1, 2, 9, 4, 5) if i in failing else (1, 2, 3, 4, 5),
                 spec=STATS if name in speculative else None,
             )
             for i in range(count)
