@@ -1,4 +1,4 @@
-"""What is done with a server that is ready: facts, warming, quality pass, cells.
+"""What is done with a server that is ready: warming, facts, quality pass, cells.
 
 Everything raw goes to the run's folder; the notes get what the record says.
 """
@@ -6,36 +6,24 @@ Everything raw goes to the run's folder; the notes get what the record says.
 from __future__ import annotations
 
 import shutil
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from bundle.core.bench_args import (
-    BenchTarget,
-    bench_vector,
-    requested_lengths,
-    sampled_rows,
-    warmup_cell,
-)
+from bundle.core.bench_args import BenchTarget, bench_vector, requested_lengths, warmup_cell
 from bundle.core.bench_result import fault, parse_bench
-from bundle.core.design import PRIMER_BLOCK, Cell, PlannedRun
+from bundle.core.design import Cell
 from bundle.core.jsonl import to_jsonl
-from bundle.core.quality_pass import Chat, ChatItem, ids_sha256
-from bundle.core.recipe import Group
-from bundle.core.records import CellRecord, PromptCheck
-from bundle.core.startup import server_facts
+from bundle.core.quality_pass import Chat, ChatItem
+from bundle.core.records import CellRecord
 from bundle.errors import EngineError, InputError, ServerError
 from bundle.host.bench import BenchWorker, ServerHangs
-from bundle.host.folders import write_json, write_whole
+from bundle.host.folders import write_whole
 from bundle.host.gpu import Sampler
-from bundle.host.http_client import Client, chat_pass, tokenize_all
+from bundle.host.http_client import Client, chat_pass
 from bundle.host.server import Server
-
-if TYPE_CHECKING:
-    from bundle.stages.measure import Notes, RunContext
+from bundle.stages.measure_context import Run
+from bundle.stages.measure_facts import check_prompts, write_facts
 
 WARM_TOKENS = 32
 """Output tokens of a warming request: enough for every kernel of a speculative step."""
@@ -44,83 +32,85 @@ WARM_TOKENS = 32
 class Session:
     """One ready server and all that a run does with it."""
 
-    def __init__(
-        self,
-        plan: PlannedRun,
-        group: Group,
-        ctx: RunContext,
-        folder: Path,
-        notes: Notes,
-        server: Server,
-    ) -> None:
-        self.plan, self.group, self.ctx = plan, group, ctx
-        self.folder, self.notes, self.server = folder, notes, server
-        self.worker: BenchWorker = ctx.benches.of(ctx.engines[group.name].python)
-        target = str(ctx.snapshots["target"])
-        self.model = str(ctx.recipe.serve.flags.get("served-model-name", target))
-        self.bench_target = BenchTarget(
-            base_url=server.base_url,
-            served_name=self.model,
-            tokenizer=target,
-            seed=ctx.recipe.design.seed,
-            chat_template_kwargs=ctx.recipe.chat_template_kwargs,
-        )
+    def __init__(self, run: Run, server: Server, client: Client) -> None:
+        ctx = run.ctx
+        self.run, self.server, self.client = run, server, client
+        self.recipe = ctx.recipe
+        self.worker: BenchWorker = ctx.benches.of(ctx.engines[run.group.name].python)
+        self.tokenizer = ctx.snapshots["target"]
+        flag = self.recipe.serve.flags.get("served-model-name", self.tokenizer)
+        self.model = str(flag)
 
     def chat(self, *, concurrency: int, max_tokens: int | None) -> Chat:
         """How chat requests are sent to this server."""
         return Chat(
             model=self.model,
             concurrency=concurrency,
-            seed=self.ctx.recipe.design.seed,
-            timeout=self.ctx.recipe.serve.request_timeout,
+            seed=self.recipe.design.seed,
+            timeout=self.recipe.serve.request_timeout,
             max_tokens=max_tokens,
-            template=self.ctx.recipe.chat_template_kwargs,
-            speculative=self.group.speculative is not None,
+            template=self.recipe.chat_template_kwargs,
+            speculative=self.run.group.speculative is not None,
         )
 
+    def bench(self, cell: Cell, folder: Path) -> Path:
+        """Run the bench for one cell; its result file goes into ``folder``."""
+        name = f"{cell.key}.bench.json"
+        target = BenchTarget(
+            base_url=self.server.base_url,
+            served_name=self.model,
+            tokenizer=str(self.tokenizer),
+            seed=self.recipe.design.seed,
+            chat_template_kwargs=self.recipe.chat_template_kwargs,
+        )
+        vector = bench_vector(
+            cell,
+            target,
+            dataset=str(self.run.ctx.datasets[cell.task]),
+            result_dir=str(folder),
+            result_name=name,
+        )
+        self.worker.bench(
+            vector, check=self.server.check, stall_seconds=self.recipe.serve.request_timeout
+        )
+        return folder / name
 
-def serve(
-    plan: PlannedRun,
-    group: Group,
-    wanted: tuple[Cell, ...],
-    ctx: RunContext,
-    folder: Path,
-    notes: Notes,
-    server: Server,
-) -> None:
+
+def serve(run: Run, server: Server) -> None:
     """Do one server's work in order.
 
     Raises:
         ServerError: the server is lost; what was measured before stays in the notes.
     """
-    session = Session(plan, group, ctx, folder, notes, server)
     with ExitStack() as stack:
         client = stack.enter_context(Client(server.base_url))
         background = stack.enter_context(ThreadPoolExecutor(1))
+        session = Session(run, server, client)
         # The engine collects versions for this page for seconds: meanwhile the server is warmed.
         info = background.submit(client.get, "/server_info?config_format=json")
-        with notes.timed("warm"):
+        run.phase("warming")
+        with run.notes.timed("warm"):
             warm(session)
-        write_facts(session, client, info)
-        if plan.block == PRIMER_BLOCK:
+            wait([info])
+        write_facts(session, info)
+        if run.primer:
             return
-        check_prompts(session, wanted)
-        if plan.quality:
-            ctx.progress.phase(plan, "quality")
-            with notes.timed("quality"):
-                quality(session, client)
-        sampler = stack.enter_context(Sampler(ctx.gpus, folder / "gpu.jsonl"))
-        for cell in wanted:
-            ctx.progress.phase(plan, cell.key)
-            notes.cells.append(measure_cell(session, client, sampler, cell))
+        check_prompts(session)
+        if run.plan.quality:
+            run.phase("quality")
+            with run.notes.timed("quality"):
+                quality(session)
+        sampler = stack.enter_context(Sampler(run.ctx.gpus, run.folder / "gpu.jsonl"))
+        for cell in run.cells:
+            run.phase(cell.key)
+            run.notes.cells.append(measure_cell(session, sampler, cell))
 
 
 def warm(session: Session) -> None:
     """Requests of the first workload at the highest concurrency, before anything is timed."""
-    ctx = session.ctx
-    loads = [load.concurrency or 1 for load in ctx.recipe.loads]
-    task = ctx.recipe.workloads[0].task
-    rows = ctx.rows[task]
+    recipe = session.recipe
+    task = recipe.workloads[0].task
+    rows = session.run.ctx.rows[task]
     items = [
         ChatItem(
             id=f"warm-{i}",
@@ -129,177 +119,78 @@ def warm(session: Session) -> None:
             messages=(("user", rows[i % len(rows)].prompt),),
             max_tokens=WARM_TOKENS,
         )
-        for i in range(ctx.recipe.design.server_warmups)
+        for i in range(recipe.design.server_warmups)
     ]
-    session.ctx.progress.phase(session.plan, "warming")
-    chat = session.chat(
-        concurrency=max(*loads, ctx.recipe.quality.concurrency), max_tokens=WARM_TOKENS
-    )
-    chat_pass(session.server.base_url, items, chat)
+    loads = [load.concurrency or 1 for load in recipe.loads]
+    most = max(*loads, recipe.quality.concurrency)
+    chat_pass(session.server.base_url, items, session.chat(concurrency=most, max_tokens=None))
     session.server.check()
 
 
-def write_facts(session: Session, client: Client, info: Future[bytes | None]) -> None:
-    """Record what the server says of itself."""
-    folder = session.folder
-    raw_info, raw_models = info.result(), client.get("/v1/models")
-    page, metrics = client.settled_metrics(session.server.check)
-    write_whole(folder / "metrics-start.prom", page)
-    if raw_info is not None:
-        write_whole(folder / "server_info.json", raw_info)
-    if raw_models is not None:
-        write_whole(folder / "models.json", raw_models)
-    facts = server_facts(
-        session.server.spec.log.read_text(errors="replace"),
-        info=None if raw_info is None else msgspec.json.decode(raw_info, type=dict[str, Any]),
-        cache=metrics.cache,
-        models=None if raw_models is None else msgspec.json.decode(raw_models, type=dict[str, Any]),
-        labels={str(path): f"<{key}>" for key, path in session.ctx.snapshots.items()},
-    )
-    write_json(folder / "facts.json", facts)
-
-
-def check_prompts(session: Session, wanted: tuple[Cell, ...]) -> None:
-    """Compare the token ids of every prompt that is used, by both paths."""
-    details: list[dict[str, object]] = []
-    checks: list[PromptCheck] = []
-    for task in dict.fromkeys(cell.task for cell in wanted):
-        rows = session.ctx.rows[task]
-        seed = session.ctx.recipe.design.seed
-        used = sorted(
-            {i for c in wanted if c.task == task for i in sampled_rows(len(rows), c.requests, seed)}
-        )
-        prompts = [rows[i].prompt for i in used]
-        by_chat, by_completions = _tokens(session, prompts)
-        checks.append(
-            PromptCheck(
-                task=task,
-                prompts=len(used),
-                chat_sha256=ids_sha256(*by_chat),
-                completions_sha256=ids_sha256(*by_completions),
-                mean_prompt_tokens=sum(map(len, by_completions)) / len(used),
-            )
-        )
-        details += [
-            {
-                "task": task,
-                "row": row,
-                "tokens": len(bench),
-                "chat_sha256": ids_sha256(chat),
-                "completions_sha256": ids_sha256(bench),
-            }
-            for row, chat, bench in zip(used, by_chat, by_completions, strict=True)
-        ]
-    session.notes.prompts = tuple(checks)
-    write_json(session.folder / "prompts.json", details)
-
-
-def _tokens(
-    session: Session, prompts: list[str]
-) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-    """Token ids of each prompt through the chat API's path and through the bench's."""
-    kwargs = session.ctx.recipe.chat_template_kwargs
-    rendered = session.worker.render(
-        session.ctx.snapshots["target"], prompts, kwargs, check=session.server.check
-    )
-    chat: list[dict[str, object]] = [
-        {
-            "model": session.model,
-            "messages": [{"role": "user", "content": prompt}],
-            "chat_template_kwargs": kwargs,
-        }
-        for prompt in prompts
-    ]
-    plain: list[dict[str, object]] = [{"model": session.model, "prompt": text} for text in rendered]
-    ids = tokenize_all(session.server.base_url, [*chat, *plain])
-    return ids[: len(prompts)], ids[len(prompts) :]
-
-
-def quality(session: Session, client: Client) -> None:
-    """Ask every item, keep every reply and the counters behind them.
-
-    ``metrics-start.prom`` before and ``quality.after.prom`` after hold these requests only.
-    """
-    recipe = session.ctx.recipe.quality
+def quality(session: Session) -> None:
+    """Ask every item and keep every reply."""
+    recipe = session.recipe.quality
     chat = session.chat(concurrency=recipe.concurrency, max_tokens=recipe.max_tokens)
-    replies = chat_pass(session.server.base_url, session.ctx.items, chat)
-    write_whole(session.folder / "replies.jsonl", to_jsonl(replies))
-    page, _ = client.settled_metrics(session.server.check)
-    write_whole(session.folder / "quality.after.prom", page)
-    session.notes.quality = "failed" if any(reply.error for reply in replies) else "ok"
-    session.server.check()
+    replies = chat_pass(session.server.base_url, session.run.ctx.items, chat)
+    write_whole(session.run.folder / "replies.jsonl", to_jsonl(replies))
+    session.run.notes.quality_complete = all(reply.error is None for reply in replies)
+    if not session.run.notes.quality_complete:
+        session.server.confirm()
 
 
-def measure_cell(session: Session, client: Client, sampler: Sampler, cell: Cell) -> CellRecord:
+def measure_cell(session: Session, sampler: Sampler, cell: Cell) -> CellRecord:
     """Measure one cell; one that fails is recorded with its reason and stops nobody.
 
     Raises:
         ServerError: the server is lost.
     """
-    clock = session.notes
-    before = clock.seconds.get("cells", 0.0)
+    notes = session.run.notes
+    before = notes.seconds.get("cells", 0.0)
     try:
-        with clock.timed("warm"):
+        with notes.timed("warm"):
             _warm_cell(session, cell)
-        with clock.timed("cells"):
-            reason = _bench_cell(session, client, sampler, cell)
-        if reason is not None:
-            session.server.confirm()
+        with notes.timed("cells"):
+            reason = _bench_cell(session, sampler, cell)
     except ServerHangs:
         raise
     except (ServerError, EngineError, InputError) as error:
-        session.server.confirm()
         reason = error.message
+    if reason is not None:
+        session.server.confirm()
     return CellRecord(
         task=cell.task,
         load=cell.load,
         status="ok" if reason is None else "failed",
         reason=reason,
-        seconds=round(clock.seconds.get("cells", 0.0) - before, 3),
+        seconds=round(notes.seconds.get("cells", 0.0) - before, 3),
     )
 
 
 def _warm_cell(session: Session, cell: Cell) -> None:
-    requests = session.ctx.recipe.design.cell_warmups
+    """A call of the bench before the measured one, at the same load; its result is not kept."""
+    requests = session.recipe.design.cell_warmups
     if requests:
-        scratch = session.folder / ".warm"
-        _run_bench(session, warmup_cell(cell, requests), scratch)
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch = session.run.folder / ".warm"
+        scratch.mkdir(exist_ok=True)
+        session.bench(warmup_cell(cell, requests), scratch)
+        shutil.rmtree(scratch)
 
 
-def _bench_cell(session: Session, client: Client, sampler: Sampler, cell: Cell) -> str | None:
+def _bench_cell(session: Session, sampler: Sampler, cell: Cell) -> str | None:
     """Run the bench between two snapshots; return why the result does not count, or None."""
-    stem = session.folder / "cells" / cell.key
+    folder = session.run.folder / "cells"
     check = session.server.check
-    page, _ = client.settled_metrics(check)
-    write_whole(stem.with_name(f"{cell.key}.before.prom"), page)
+    page, _ = session.client.settled_metrics(check)
+    write_whole(folder / f"{cell.key}.before.prom", page)
     with sampler.during(cell.key):
-        result = _run_bench(session, cell, stem.parent)
-    page, _ = client.settled_metrics(check)
-    write_whole(stem.with_name(f"{cell.key}.after.prom"), page)
-    rows, seed = session.ctx.rows[cell.task], session.ctx.recipe.design.seed
+        result = session.bench(cell, folder)
+    page, _ = session.client.settled_metrics(check)
+    write_whole(folder / f"{cell.key}.after.prom", page)
+    lengths = requested_lengths(cell, session.run.ctx.rows[cell.task], session.recipe.design.seed)
     bench = parse_bench(
         result.read_bytes(),
         planned=cell.requests,
-        expected_output_tokens=sum(requested_lengths(cell, rows, seed)),
+        expected_output_tokens=sum(lengths),
         where=result.name,
     )
     return fault(bench)
-
-
-def _run_bench(session: Session, cell: Cell, folder: Path) -> Path:
-    name = f"{cell.key}.bench.json"
-    folder.mkdir(exist_ok=True)
-    vector = bench_vector(
-        cell,
-        session.bench_target,
-        dataset=str(session.ctx.datasets[cell.task]),
-        result_dir=str(folder),
-        result_name=name,
-    )
-    session.worker.bench(
-        vector,
-        check=session.server.check,
-        stall_seconds=session.ctx.recipe.serve.request_timeout,
-    )
-    return folder / name

@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 from bundle.host import guardian
+from bundle.host.leftovers import STATE_FILE
 from bundle.host.ports import free_port
-from bundle.host.server import STATE_FILE, ServerSpec
+from bundle.host.server import ServerSpec
 
 FAKE = Path(__file__).parents[1] / "fake_engine"
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from bundle.host import guardian
-from bundle.host.server import end_leftovers
+from bundle.host.leftovers import end_leftovers
 from tests.host.engines import alive, environment, spec, wait_until
 
 ROOT = Path(__file__).parents[2]

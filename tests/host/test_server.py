@@ -13,8 +13,9 @@ import pytest
 
 from bundle.errors import ServerError
 from bundle.host import guardian
+from bundle.host.leftovers import end_leftovers
 from bundle.host.ports import PortTaken, free_port, require_free
-from bundle.host.server import Server, end_leftovers
+from bundle.host.server import Server
 from tests.host.engines import alive, spec, wait_until
 
 

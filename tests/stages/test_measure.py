@@ -256,6 +256,15 @@ def test_two_paths_that_give_other_prompts(make):
     assert facts["kv_cache_tokens"] == 4096
 
 
+def test_a_configuration_that_is_refused_is_noted(make):
+    ctx = make("bad-page")
+    record = measure_run(PLAN, ctx)
+    assert record.status == "ok"
+    facts = json.loads((finished(ctx) / "facts.json").read_text())
+    assert facts["config"] is None
+    assert "HTTP 500: cannot be written" in facts["source"]["config"]
+
+
 def test_a_primer_is_warmed_and_not_measured(make):
     ctx = make()
     plan = PlannedRun(block=0, position=0, group="baseline", quality=False)

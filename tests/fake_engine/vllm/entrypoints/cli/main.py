@@ -4,8 +4,9 @@ slow: listens after a second. deaf: ignores SIGTERM. dies: ends at start with a 
 dies-silently: ends at start without one. never: lives, never listens. taken: ends because of its
 port, until the file VLLM_FAKE_MARK is there.
 dies-mid-bench: ends on the third completion. hangs: answers no completion. errors: answers every
-completion with 500. no-stats: no acceptance figures. no-page: no /server_info. orphan: its child
-ignores SIGTERM and outlives it. bos: a second start token on the completions path.
+completion with 500. no-stats: no acceptance figures. no-page: no /server_info. bad-page: an error
+there. orphan: its child ignores SIGTERM and outlives it. bos: a second start token on the
+completions path.
 """
 
 import json
@@ -22,7 +23,7 @@ FAULTS = set(os.environ.get("VLLM_FAKE", "").split(","))
 SPECULATIVE = "--speculative-config" in sys.argv
 ARGS = sys.argv
 PORT = int(ARGS[ARGS.index("--port") + 1])
-MARK = Path(os.environ.get("VLLM_FAKE_MARK", "/nowhere"))
+MARK = os.environ.get("VLLM_FAKE_MARK")
 LOCK = threading.Lock()
 COUNTS = {"requests": 0, "tokens": 0, "completions": 0}
 CHILD = "import signal, sys, time; {}print('core up', flush=True); time.sleep(600)"
@@ -118,6 +119,8 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, metrics().encode())
         elif page == "/v1/models":
             self.reply(200, json.dumps({"data": [{"id": "spec-demo"}]}).encode())
+        elif page == "/server_info" and "bad-page" in FAULTS:
+            self.reply(500, b"cannot be written as JSON")
         elif page == "/server_info" and "no-page" not in FAULTS:
             self.reply(200, json.dumps(config()).encode())
         else:
@@ -171,8 +174,9 @@ def main():
         sys.exit(1)
     if "dies-silently" in FAULTS:
         sys.exit(1)
-    if "taken" in FAULTS and not MARK.exists():
-        MARK.touch()
+    if "taken" in FAULTS and not (MARK and Path(MARK).exists()):
+        if MARK:
+            Path(MARK).touch()
         print("OSError: [Errno 98] Address already in use", flush=True)
         sys.exit(1)
     ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN); " if "orphan" in FAULTS else ""
