@@ -120,12 +120,15 @@ def make_locks(
 
 
 def lock(names: tuple[str, ...] = (), *, report: Report) -> tuple[str, ...]:
-    """Make the locks anew; one line per engine.
+    """Make the locks anew, those of the checkout one stands in; one line per engine.
 
     Raises:
         EngineError: as :func:`make_locks`.
     """
-    return tuple(f"{name}: {digest}" for name, digest in make_locks(names, report=report).items())
+    checkout = Path("recipes/engines")
+    folder = checkout if checkout.is_dir() else engines_folder()
+    made = make_locks(names, report=report, folder=folder)
+    return tuple(f"{name}: {digest}" for name, digest in made.items())
 
 
 def _resolve(name: str, file: EngineFile, uv: Path, folder: Path) -> list[tuple[Part, str]]:
