@@ -7,66 +7,65 @@ from bundle.core.quality_items import SyntaxTreeCheck
 
 VERBS = ("scale", "shift", "grow", "shrink", "boost", "trim", "lift", "fold")
 NOUNS = ("price", "size", "count", "weight", "score", "speed", "level", "total")
-CODE_ONLY = "Reply with the full code only."
 WORDS = ("hello", "goodbye", "welcome", "thanks", "ready", "waiting", "open", "closed")
 
 
-def edit(
-    request: str,
-    functions: list[str],
-    which: int,
-    *expected: str,
-    example: tuple[str, str] | None = None,
-) -> Draft:
+def edit(request: str, functions: list[str], which: int, *expected: str) -> Draft:
     """An item whose file is ``functions``; the one at ``which`` becomes one of ``expected``.
 
-    ``example`` is a request with its reply, put before as turns of their own. The cap on the reply
-    grows with the file: two characters a token are more than any tokenizer needs for such code,
-    and a fence fits in as well.
+    The cap on the reply grows with the file: two characters a token are more than any tokenizer
+    needs for such code, and a fence fits in as well.
     """
     source = "\n\n".join(functions) + "\n"
     name = functions[which].removeprefix("def ").partition("(")[0]
     return ask(
-        [*(example or ()), f"{request} {CODE_ONLY}\n\n{source}"],
+        f"{request} Reply with the full code only.\n\n{source}",
         16 * (len(source) // 32 + 2),
         SyntaxTreeCheck(source=source, function=name, expected=expected),
     )
+
+
+def _returning(name: str, text: str) -> str:
+    return f'def {name}():\n    return "{text}"'
 
 
 def _function(name: str, expression: str) -> str:
     return f"def {name}(x):\n    return {expression}"
 
 
-def constant(dice: Dice) -> Draft:
-    """Change a number in the first of two functions, after an example."""
-    first, second = dice.some(VERBS, 2)
-    old, new, other = dice.some(range(2, 10), 3)
-    functions = [_function(first, f"x + {old}"), _function(second, f"x * {other}")]
-    changed = _function(first, f"x + {new}")
-    before, after = _function("half", "x / 2"), _function("half", "x / 4")
-    example = (f"In `half`, change 2 to 4. {CODE_ONLY}\n\n{before}\n", after)
-    request = f"In `{first}`, change {old} to {new}."
-    return edit(request, functions, 0, changed, example=example)
-
-
-def rename(dice: Dice) -> Draft:
-    """Give the only function another name, after an example."""
-    old, new = dice.some(NOUNS, 2)
-    digit = dice.between(2, 9)
-    before, after = _function("half", "x / 2"), _function("split", "x / 2")
-    example = (f"Rename `half` to `split`. {CODE_ONLY}\n\n{before}\n", after)
-    changed = _function(new, f"x + {digit}")
-    request = f"Rename `{old}` to `{new}`."
-    return edit(request, [_function(old, f"x + {digit}")], 0, changed, example=example)
-
-
 def word(dice: Dice) -> Draft:
     """Change the text that the only function returns."""
     name = dice.pick(NOUNS)
     old, new = dice.some(WORDS, 2)
-    function = f'def {name}():\n    return "{old}"'
-    changed = f'def {name}():\n    return "{new}"'
-    return edit(f'Change "{old}" to "{new}" in this code.', [function], 0, changed)
+    changed = _returning(name, new)
+    return edit(f'Change "{old}" to "{new}" in this code.', [_returning(name, old)], 0, changed)
+
+
+def constant(dice: Dice) -> Draft:
+    """Change the number that the only function adds."""
+    name = dice.pick(VERBS)
+    old, new = dice.some(range(2, 10), 2)
+    functions = [_function(name, f"x + {old}")]
+    changed = _function(name, f"x + {new}")
+    return edit(f"Change {old} to {new} in this code.", functions, 0, changed)
+
+
+def one_word_of_two(dice: Dice) -> Draft:
+    """Change the text that the first of two functions returns."""
+    names = dice.some(NOUNS, 2)
+    old, other, new = dice.some(WORDS, 3)
+    functions = [_returning(names[0], old), _returning(names[1], other)]
+    changed = _returning(names[0], new)
+    return edit(f'Change "{old}" to "{new}" in this code.', functions, 0, changed)
+
+
+def rename(dice: Dice) -> Draft:
+    """Give the first of two functions another name."""
+    old, new, other = dice.some(NOUNS, 3)
+    digit = dice.between(2, 9)
+    functions = [_function(old, f"x + {digit}"), _function(other, "x * 2")]
+    changed = _function(new, f"x + {digit}")
+    return edit(f"Rename the function `{old}` to `{new}`.", functions, 0, changed)
 
 
 def operator(dice: Dice) -> Draft:
@@ -104,7 +103,7 @@ def default(dice: Dice) -> Draft:
     return edit(request, functions, 1, changed)
 
 
-FAMILIES = (constant, rename, word, operator, middle, default)
+FAMILIES = (word, constant, one_word_of_two, rename, word, operator, middle, default)
 
 _AREA = "def area(width, height):\n    return width * height"
 _EVEN = "def is_even(number):\n    return number % 2 == 0"
