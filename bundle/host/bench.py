@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bundle.errors import EngineError, ServerError
+from bundle.host.serving_env import engine_environment
 
 WORKER = Path(__file__).with_name("bench_worker.py")
 IMPORT_SECONDS = 300.0
@@ -218,11 +219,12 @@ class BenchPool:
         for worker in self._workers.values():
             worker.close()
 
-    def of(self, python: Path) -> BenchWorker:
+    def of(self, python: Path, *, locked: bool) -> BenchWorker:
         """The worker of one interpreter, started if it is not."""
         if python not in self._workers:
             log = self._folder / f"bench-{len(self._workers)}.log"
-            self._workers[python] = BenchWorker(python, self._env, log)
+            env = engine_environment(self._env, locked=locked)
+            self._workers[python] = BenchWorker(python, env, log)
         worker = self._workers[python]
         worker.start()
         return worker

@@ -158,6 +158,7 @@ class Gpu:
             HostError: it is not in time; names who holds it.
         """
         limit = time.monotonic() + seconds
+        told = ""
         while not self.is_free():
             who = ", ".join(self.holders()) or "nobody that NVML names"
             if time.monotonic() > limit:
@@ -167,7 +168,9 @@ class Gpu:
                     where=f"GPU {self.index}",
                     next_step="end those processes, or choose another device with --gpu",
                 )
-            tell(f"waiting for GPU {self.index}, held by {who}")
+            if who != told:
+                tell(f"waiting for GPU {self.index}, held by {who}")
+                told = who
             time.sleep(FREE_POLL)
 
 

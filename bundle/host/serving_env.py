@@ -28,7 +28,8 @@ ALLOWED = frozenset(
     )
 )
 """Variables that reach a server. Proxies are not among them: the bench would send loopback
-requests through one. PYTHONPATH is where engines live that were put together without pip."""
+requests through one. PYTHONPATH is where engines live that were put together without pip; see
+:func:`engine_environment`."""
 
 _ALSO = re.compile(r"^VLLM_")
 # These change what is measured or how it is started; a recipe that wants one names it.
@@ -62,6 +63,11 @@ def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
     if len(passed.get("TMPDIR", "")) > LONGEST_TMPDIR:
         del passed["TMPDIR"]
     return {**passed, **FIXED}
+
+
+def engine_environment(env: Mapping[str, str], *, locked: bool) -> dict[str, str]:
+    """``env`` for one engine: nothing from outside joins what a lock has pinned."""
+    return {name: value for name, value in env.items() if not (locked and name == "PYTHONPATH")}
 
 
 def _is_allowed(name: str) -> bool:

@@ -77,7 +77,7 @@ def _use_server(run: Run) -> None:
     """Start a server and work with it; again on another port if the first one was taken."""
     ctx, notes = run.ctx, run.notes
     # Importing takes the bench seconds: it may do so while the server starts.
-    ctx.benches.of(ctx.engines[run.group.name].python)
+    run.start_bench()
     for _ in range(PORT_ATTEMPTS):
         _wait_for_gpus(run)
         server = Server(_spec(run))
@@ -140,7 +140,9 @@ def _spec(run: Run) -> ServerSpec:
     argv = (*_command(engine), *serve_vector(recipe, run.group, port=port, models=models))
     libraries = serving_env.preloads(recipe.engine.device, engine.bin.parent / "lib")
     env = {
-        **serving_env.base_environment(ctx.environ),
+        **serving_env.engine_environment(
+            serving_env.base_environment(ctx.environ), locked=engine.locked
+        ),
         **serving_env.cache_variables(_cache_folder(run)),
         **serving_env.preload_variable(libraries),
         **recipe.serve.env,

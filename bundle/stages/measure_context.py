@@ -17,7 +17,7 @@ from bundle.core.quality_pass import ChatItem
 from bundle.core.recipe import Group, Recipe
 from bundle.core.records import Cause, CellRecord, PromptCheck
 from bundle.core.workloads import Prompt
-from bundle.host.bench import BenchPool
+from bundle.host.bench import BenchPool, BenchWorker
 from bundle.host.gpu import Gpu
 
 
@@ -31,6 +31,10 @@ class Engine(Protocol):
     @property
     def bin(self) -> Path:
         """The folder of the ``vllm`` command."""
+
+    @property
+    def locked(self) -> bool:
+        """Whether a lock made it; False for one that was there already."""
 
 
 class RunContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +110,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     def primer(self) -> bool:
         """Whether this run only warms the machine."""
         return self.plan.block == PRIMER_BLOCK
+
+    def start_bench(self) -> BenchWorker:
+        """The bench of this run's engine; it imports in the background if it is new."""
+        engine = self.ctx.engines[self.group.name]
+        return self.ctx.benches.of(engine.python, locked=engine.locked)
 
     def phase(self, text: str) -> None:
         """Tell whoever watches what happens now."""

@@ -17,7 +17,7 @@ from bundle.core.jsonl import to_jsonl
 from bundle.core.quality_pass import Chat, ChatItem
 from bundle.core.records import CellRecord
 from bundle.errors import EngineError, InputError, ServerError
-from bundle.host.bench import BenchWorker, ServerHangs
+from bundle.host.bench import ServerHangs
 from bundle.host.folders import write_whole
 from bundle.host.gpu import Sampler
 from bundle.host.http_client import Client, chat_pass
@@ -36,7 +36,7 @@ class Session:
         ctx = run.ctx
         self.run, self.server, self.client = run, server, client
         self.recipe = ctx.recipe
-        self.worker: BenchWorker = ctx.benches.of(ctx.engines[run.group.name].python)
+        self.worker = run.start_bench()
         self.tokenizer = ctx.snapshots["target"]
         flag = self.recipe.serve.flags.get("served-model-name", self.tokenizer)
         self.model = str(flag)

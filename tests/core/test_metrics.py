@@ -41,6 +41,11 @@ def test_snapshots_tell_rest_from_work():
     assert busy.cache == {}
 
 
+def test_buckets_are_passed_over():
+    text = 'vllm:x_bucket{le="1"} 5\nvllm:x_count 7\n'
+    assert parse_metrics(text).values == {"vllm:x_count": 7.0}
+
+
 def test_engines_are_summed():
     text = "".join(
         f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{engine="{e}",position="{p}"}} {n}\n'

@@ -117,10 +117,10 @@ def test_one_worker_for_each_interpreter(tmp_path):
     other.symlink_to(python)
     before = threading.active_count()
     with BenchPool(environment(), tmp_path) as pool:
-        first = pool.of(python)
-        assert pool.of(python) is first
-        assert pool.of(other) is not first
-        pids = [w._process.pid for w in (first, pool.of(other))]
+        first = pool.of(python, locked=False)
+        assert pool.of(python, locked=False) is first
+        assert pool.of(other, locked=True) is not first
+        pids = [w._process.pid for w in (first, pool.of(other, locked=True))]
     assert not any(alive(pid) for pid in pids)
     assert threading.active_count() == before
 

@@ -6,6 +6,7 @@ from bundle.host import serving_env
 from bundle.host.serving_env import (
     base_environment,
     cache_variables,
+    engine_environment,
     preload_variable,
     preloads,
 )
@@ -35,6 +36,12 @@ def test_only_what_is_allowed_reaches_a_server():
         **serving_env.FIXED,
     }
     assert found["HF_HUB_OFFLINE"] == "1"
+
+
+def test_nothing_from_outside_joins_a_locked_engine():
+    env = {"PYTHONPATH": "/mine", "PATH": "/bin"}
+    assert engine_environment(env, locked=True) == {"PATH": "/bin"}
+    assert engine_environment(env, locked=False) == env
 
 
 @pytest.mark.parametrize(("length", "kept"), [(60, True), (61, False)])

@@ -87,6 +87,7 @@ def recipe(**serve) -> Recipe:
 class FakeEngine:
     python = Path(sys.executable)
     bin = Path("/nowhere/bin")
+    locked = False
 
 
 class Watcher(Silent):
