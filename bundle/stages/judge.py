@@ -92,7 +92,7 @@ def read_start(
         facts=read_json(facts, ServerFacts) if facts.is_file() else None,
         cells=tuple(_cells(folder, recipe, run, rows, samples)),
         replies=parse_rows(_text(replies), str(replies), Reply) if _filled(replies) else (),
-        quality_counters=_counters(folder, "quality"),
+        quality_counters=_quality_counters(folder),
     )
 
 
@@ -112,7 +112,10 @@ def _cells(
                 task=record.task,
                 load=record.load,
                 bench=_bench(folder, cell, rows[cell.task], recipe.design.seed),
-                counters=_counters(folder / "cells", cell.key),
+                counters=_increase(
+                    folder / "cells" / f"{cell.key}.before.prom",
+                    folder / "cells" / f"{cell.key}.after.prom",
+                ),
                 gpu=summary(samples, cell.key),
                 failed=record.reason if record.status == "failed" else None,
             )
@@ -130,8 +133,15 @@ def _bench(folder: Path, cell: Cell, rows: Sequence[Prompt], seed: int) -> Bench
     )
 
 
-def _counters(folder: Path, stem: str) -> Counters | None:
-    before, after = (folder / f"{stem}.{when}.prom" for when in ("before", "after"))
+def _quality_counters(folder: Path) -> Counters | None:
+    """The increase over the quality pass, which begins where the facts were taken."""
+    before = folder / "quality.before.prom"
+    if not before.is_file():
+        before = folder / "metrics-start.prom"
+    return _increase(before, folder / "quality.after.prom")
+
+
+def _increase(before: Path, after: Path) -> Counters | None:
     if not before.is_file() or not after.is_file():
         return None
     pages = [parse_metrics(_text(page), str(page)) for page in (before, after)]

@@ -371,7 +371,7 @@ def test_a_sweep_over_k_gives_the_best_and_a_schedule():
 
 
 def test_a_k_that_is_best_everywhere_needs_no_schedule():
-    same = dict.fromkeys(("eagle3", "eagle3-k1", "eagle3-k5"), {1: 1.2, 8: 1.2})
+    same = {n: {1: 1.2, 8: 1.2} for n in ("eagle3", "eagle3-k1")}
     same["eagle3-k5"] = {1: 2.0, 8: 2.0}
     results = judge(swept(same))
     assert not [a for a in results.advice if a.schedule]
@@ -779,8 +779,8 @@ def test_causes_name_their_line_where_there_is_one():
 def test_kv_needs_are_known_for_concurrency_and_a_stated_length():
     serve = replace(recipe().serve, flags={"no-enable-prefix-caching": True})
     assert verdict(good(serve=serve)).verdict == "SHIP"
-    world = World(facts={"baseline": {"kv_cache_tokens": 8_100},
-                         "eagle3": {"kv_cache_tokens": 7_900}}, speed={"eagle3": 1.5}, noise=0.005)  # fmt: skip
+    pools = {"baseline": {"kv_cache_tokens": 8_100}, "eagle3": {"kv_cache_tokens": 7_900}}
+    world = World(facts=pools, speed={"eagle3": 1.5}, noise=0.005)
     found = verdict(with_quality(evidence(only(EAGLE), world), group="eagle3"))
     kv = next(x for x in found.limits if x.name == "kv-capacity")
     assert (kv.state, found.verdict) == ("BROKEN", "INCONCLUSIVE")

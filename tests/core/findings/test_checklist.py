@@ -71,7 +71,7 @@ def wandering(position):
     def change(r):
         if int(r.item[1:]) % 2:
             return r
-        tokens = tuple(range(position)) + (99,)
+        tokens = (*range(position), 99)
         return replace(r, token_ids=tokens, completion_tokens=len(tokens))
 
     same = replies(
@@ -329,4 +329,3 @@ def test_gain_that_stays_is_clear():
     # Linear in the logarithm of the load, between 1 and 8.
     crossing = math.exp(math.log(8) * math.log(1.8) / (math.log(1.8) - math.log(0.9)))
     assert f"near {crossing:.2g}"[:6] in said
-
