@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from bundle.core.report.context import Context
-from bundle.core.report.metrics import E2EL, NAMES, THROUGHPUT, TPOT, short
+from bundle.core.report.metrics import E2EL, NAMES, THROUGHPUT, TPOT, canonical, short
 from bundle.core.report.numbers import change, interval, noise, quantity
 from bundle.core.report.parts import (
     Block,
@@ -56,9 +56,10 @@ def _task(context: Context, task: str) -> Block:
         x for x in context.loads if any(key[1] == task and key[2] == x for key in context.effects)
     ]
     rest = [m for m in context.metrics if m not in (TPOT, THROUGHPUT)]
+    # Four metrics with interval and values fill a page's width.
+    parts = [rest[first : first + 4] for first in range(0, len(rest), 4)]
     tables = [_main_table(context, task, loads)]
-    if rest:
-        tables.append(_other_table(context, task, loads, rest))
+    tables += [_other_table(context, task, loads, part) for part in parts]
     return Block(
         id=f"speed-{slug(task)}",
         title=task,
@@ -219,8 +220,8 @@ def _other_table(context: Context, task: str, loads: list[str], metrics: list[st
                 found = (_other_cell(context, effect) for effect in effects)
                 rows.append((Cell(text=load_short(load)), Cell(text=group), *found))
     return Table(
-        id=f"latency-table-{slug(task)}",
-        caption=f"{task}: first token, tails and other latencies",
+        id=f"latency-table-{slug(task, metrics[0])}",
+        caption=f"{task}: {listed([short(metric) for metric in metrics])}",
         columns=(
             Column(label="Load"),
             Column(label="Group"),
@@ -251,6 +252,7 @@ def _aa(context: Context) -> tuple[Block, ...]:
             Cell(text=f"{row.starts}"),
         )
         for row in context.results.aa
+        if canonical(row.metric) in (TPOT, THROUGHPUT, E2EL)
     )
     if not rows:
         return ()

@@ -86,11 +86,19 @@ def reason(context: Context, row: BreakEven) -> str:
             f" (a round takes {quantity(row.step_ms, 'ms')}, the baseline's "
             f"{quantity(row.baseline_step_ms, 'ms')})"
         )
+    lost = f" {losses(row)}" if row.lost else ""
     pays = "so it pays" if row.effective > row.break_even else "so it loses"
     return (
         f"{row.group} at {at}: it needs more than {needs} tokens per round to pay{step} and gets "
-        f"{gets}, {pays}."
+        f"{gets}, {pays}.{lost}"
     )
+
+
+def losses(row: BreakEven) -> str:
+    """Where the tokens that full acceptance would bring are lost."""
+    parts = sorted(row.lost.items(), key=lambda part: -part[1])
+    said = listed([f"{share(value)} to {name}" for name, value in parts if value > 0])
+    return f"Of what full acceptance would bring it loses {said}."
 
 
 def _break_even_table(task: str, rows: list[BreakEven]) -> Table:

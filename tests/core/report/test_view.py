@@ -1,0 +1,335 @@
+"""A reviewer's ten questions, and every section of every kind of run."""
+
+import msgspec
+import pytest
+
+from bundle.core.recipe import Load, Policy, Quality, Target
+from bundle.core.report.parts import Cell, Section, Table
+from bundle.core.report.provenance import EngineEntry, Provenance, StartFacts
+from bundle.core.report.view import ReportView, view
+from bundle.core.results import BreakEven
+from tests import builders_report as b
+
+replace = msgspec.structs.replace
+
+
+@pytest.fixture(scope="module")
+def mixed() -> ReportView:
+    return view(b.mixed(), b.recipe(), b.head(), b.provenance())
+
+
+def section(made: ReportView, name: str) -> Section:
+    return next(s for s in made.sections if s.id == name)
+
+
+def table(made: ReportView, name: str) -> Table:
+    return next(t for s in made.sections for k in s.blocks for t in k.tables if t.id == name)
+
+
+def words(part: object) -> str:
+    """Everything a part says, as one text."""
+    return msgspec.json.encode(part).decode().replace("\u00a0", " ").replace("\u2212", "-")
+
+
+def texts(cells: tuple[Cell, ...]) -> list[str]:
+    return [cell.text.replace("\u00a0", " ") for cell in cells]
+
+
+def anchors(made: ReportView) -> set[str]:
+    found = {s.id for s in made.sections}
+    for s in made.sections:
+        found |= {k.id for k in s.blocks} | {t.id for k in s.blocks for t in k.tables}
+    return found
+
+
+QUESTIONS = [
+    ("Which method ships", "code: Ship eagle3: shown at 8 concurrent requests"),
+    ("How sure", "eagle3 code +43 % in TPOT (+38 to +49 %), ±1.8 % between starts"),
+    ("KV capacity", "eagle3: KV capacity 3.8 % smaller"),
+    ("Why does a method lose", "needs more than 3.60 tokens per round to pay"),
+    ("What failed", "2 planned runs or cells gave no numbers (mtp and suffix)"),
+    ("Which model revisions", "target Qwen/Qwen3-8B at b968826d9c46"),
+    ("What differs in flags", "--speculative-config"),
+    ("Is it signed", "UNSIGNED as far as a report inside the bundle can know"),
+    ("How is it repeated", "nox -s rerun -- FILE.tar.zst"),
+    ("What was not measured", "gpu-throttled"),
+]
+
+
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS)
+def test_the_first_page_answers(mixed: ReportView, question: str, answer: str) -> None:
+    found = next(q for q in mixed.questions if question in q.question)
+    assert answer in found.answer.replace("\u00a0", " ")
+    assert found.href.removeprefix("#") in anchors(mixed)
+
+
+def test_the_headlines_answer_for_each_task(mixed: ReportView) -> None:
+    code, chat = mixed.headlines
+    assert code.text == (
+        "Ship eagle3: shown at 8 concurrent requests. It has the largest measured gain in TPOT; "
+        "ngram passes too."
+    )
+    assert code.detail.replace("\u00a0", " ") == (
+        "TPOT +43 % (+38 to +49 %); Throughput +39 % (+33 to +44 %); KV capacity 3.8 % smaller. "
+        "At 8 concurrent requests."
+    )
+    assert chat.text == (
+        "Nothing is shown to ship at 8 concurrent requests; eagle3 and suffix are not decided."
+    )
+
+
+def test_ten_sections_in_order_and_every_anchor_once(mixed: ReportView) -> None:
+    assert [s.number for s in mixed.sections] == list(range(1, 11))
+    ids = [k.id for s in mixed.sections for k in s.blocks]
+    ids += [t.id for s in mixed.sections for k in s.blocks for t in k.tables]
+    ids += [c.id for s in mixed.sections for k in s.blocks for c in k.charts]
+    ids += [s.id for s in mixed.sections]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_chart_names_a_table_and_speaks(mixed: ReportView) -> None:
+    charts = [c for s in mixed.sections for k in s.blocks for c in k.charts]
+    assert len(charts) == 6
+    for chart in charts:
+        assert chart.table in anchors(mixed)
+        assert len(chart.alt) > 40
+
+
+def test_every_row_has_a_cell_for_every_column(mixed: ReportView) -> None:
+    for part in mixed.sections:
+        for block in part.blocks:
+            for one in block.tables:
+                assert {len(row) for row in one.rows} <= {len(one.columns)}, one.id
+
+
+def test_nothing_drafted_is_not_zero(mixed: ReportView) -> None:
+    row = next(r for r in table(mixed, "acceptance-chat").rows if r[0].text == "mtp")
+    assert texts(row)[2:6] == ["0 / 0", "no drafts", "no drafts", "0"]
+
+
+def test_hostile_text_reaches_the_view_untouched(mixed: ReportView) -> None:
+    evidence = [row[2].text for row in table(mixed, "triggered-table").rows]
+    assert any("<script>" in text for text in evidence)
+
+
+def test_an_effect_without_interval_says_so(mixed: ReportView) -> None:
+    row = next(r for r in table(mixed, "verdicts-chat").rows if r[0].text == "suffix")
+    assert (row[2].text, row[2].sub) == ("+4.0\u00a0%", "no interval")
+
+
+def test_all_ship() -> None:
+    made = view(b.all_ship(), b.recipe(("ngram", "eagle3")), b.head(failed=()), b.provenance())
+    assert {line.tone for line in made.headlines} == {"good"}
+    assert "no comparisons" in section(made, "failed").lead[0].lower()
+    assert "Every check of every verdict ran" in words(section(made, "limits"))
+    assert made.warnings == ()
+
+
+def test_all_invalid_says_what_is_missing() -> None:
+    made = view(b.all_invalid(), b.recipe(("ngram", "eagle3")), b.head(), Provenance())
+    assert {line.text for line in made.headlines} == {
+        "No verdict at 8 concurrent requests: no comparison holds."
+    }
+    said = words(made)
+    for missing in (
+        "No effect was measured",
+        "Quality was not measured",
+        "KV capacity and memory were not measured",
+        "No rule was evaluated",
+        "The judge has no advice",
+        "Power and energy per token were not measured",
+        "The model lock is not recorded",
+        "as the recipe plans them; no start is recorded",
+        "configs-differ and eager-baseline",
+    ):
+        assert missing in said, missing
+
+
+def test_no_verdict_at_all() -> None:
+    made = view(
+        replace(b.all_invalid(), verdicts=()), b.recipe(represents=""), b.head(), Provenance()
+    )
+    assert "No verdict was made." in made.warnings
+    assert made.headlines == ()
+    assert "No verdict was made." in made.questions[0].answer
+    assert "does not say what its prompts stand for" in section(made, "limits").lead[0]
+
+
+def test_only_abandoned() -> None:
+    results = replace(b.mixed(), verdicts=(b.verdict("draft", "code", "ABANDON", kind="slower"),))
+    made = view(results, b.recipe(), b.head(), b.provenance())
+    assert made.headlines[0].text == "Nothing ships at 8 concurrent requests."
+    assert "Nothing ships, so there is no gain" in made.questions[1].answer
+    assert "draft: KV capacity 35" in made.questions[2].answer
+    one = replace(results, verdicts=(b.verdict("mtp", "code", "ABANDON", kind="slower"),))
+    made = view(one, b.recipe(), b.head(), b.provenance())
+    assert made.questions[3].answer == "Step times were not measured."
+
+
+def test_one_open_verdict() -> None:
+    results = replace(b.mixed(), verdicts=(b.verdict("draft", "code", "INCONCLUSIVE"),))
+    made = view(results, b.recipe(), b.head(), b.provenance())
+    assert made.headlines[0].text.endswith("draft is not decided.")
+    assert made.questions[3].answer == "No method was abandoned."
+
+
+def test_a_shipped_method_without_effects_still_gets_a_headline() -> None:
+    results = replace(b.all_ship(), effects=(), capacity=())
+    made = view(results, b.recipe(("ngram", "eagle3")), b.head(), b.provenance())
+    assert made.headlines[0].detail == "KV capacity not measured. At 8 concurrent requests."
+
+
+def test_a_request_rate_is_judged_by_latency() -> None:
+    rows = [
+        b.effect("ngram", "code", "r2", metric, ratio)
+        for metric, ratio in (("tpot", 1.3), ("e2el", 1.2), ("output_throughput", None))
+    ]
+    recipe = b.recipe(
+        ("ngram",),
+        loads=(Load(requests=1000, request_rate=2.0, tasks=("code",)),),
+        design=replace(b.recipe().design, target=Target(request_rate=2.0)),
+        policy=Policy(tail_percentile=99, limits_off=("quality",)),
+    )
+    results = replace(
+        b.mixed(),
+        target="r2",
+        effects=tuple(rows),
+        verdicts=(
+            b.verdict("ngram", "code", "SHIP", load="r2", ship_range=("r2",)),
+            b.verdict("ngram", "code", "ABANDON", load="r2", kind="quality"),
+        ),
+    )
+    made = view(results, recipe, b.head(), b.provenance())
+    assert "time per token and end-to-end latency" in section(made, "decision").lead[0]
+    assert "Switched off by the recipe: quality" in section(made, "decision").lead[0]
+    labels = [c.label for c in table(made, "verdicts-code").columns]
+    assert "End-to-end" in labels
+    assert "End-to-end +20" in made.headlines[0].detail
+    chart = section(made, "speed").blocks[0].charts[0]
+    assert [panel.x_label for panel in chart.panels] == ["requests per second"] * 2
+    assert "P99 is stable" not in words(section(made, "limits"))
+
+
+def test_limits_in_every_state() -> None:
+    off = replace(b.limits()[0], state="OFF", worsening=None, limit=None)
+    quality = replace(off, name="quality")
+    kv_none = replace(b.limits()[1], name="kv-capacity", worsening=0.0, limit=None)
+    blind = replace(b.limits()[2], worsening=0.02, lower=None, upper=None, limit=None)
+    failed = replace(b.limits()[0], name="failed-requests", worsening=2, state="BROKEN")
+    unknown = replace(b.limits()[0], name="own", worsening=None, state="NOT MEASURED", reason="")
+    kv = replace(kv_none, name="kv-capacity", worsening=0.1, limit=0.3)
+    results = replace(
+        b.mixed(),
+        verdicts=(
+            b.verdict("ngram", "code", "ABANDON", limits=(off, quality, kv_none), kind="other"),
+            b.verdict("draft", "code", "ABANDON", limits=(blind, failed, unknown, kv)),
+            b.verdict("eagle3", "code", "INVALID", limits=()),
+        ),
+    )
+    made = view(results, b.recipe(), b.head(), b.provenance())
+    said = words(made)
+    for text in ("switched off", "none lost", "2 failed requests", "10 % lost, limit 30 %"):
+        assert text in said, text
+    row = next(r for r in table(made, "verdicts-code").rows if r[0].text == "ngram")
+    assert (row[6].text, row[6].sub) == ("not judged", "switched off by the recipe")
+
+
+def test_assumed_noise_is_said_beside_the_verdict() -> None:
+    results = replace(b.mixed(), verdicts=(b.verdict("ngram", "code", "SHIP", assumed_noise=True),))
+    assert "Rests on assumed noise" in words(view(results, b.recipe(), b.head(), b.provenance()))
+
+
+def test_warnings() -> None:
+    recipe = b.recipe(dummy_weights=True)
+    fake = replace(recipe.groups[1].speculative, rejection_sample_method="synthetic")
+    groups = (recipe.groups[0], replace(recipe.groups[1], speculative=fake))
+    recipe = replace(recipe, groups=groups)
+    results = replace(b.mixed(), narrowed=("1 block",))
+    head = b.head(
+        narrowed=("1 block",),
+        looks=(2,),
+        executed=("1/0-baseline",),
+        notes=("Stopped once.",),
+        claims=(),
+        seconds={},
+    )
+    made = view(results, recipe, head, b.provenance(missing=("system/gpu.json",)))
+    said = words(made)
+    for text in (
+        "This run was narrowed: 1 block",
+        "synthetic acceptance",
+        "The weights are dummies",
+        "Narrowed on request",
+        "looked at before, after 2 blocks",
+        "Planned but not executed",
+        "Stopped once.",
+        "Not in the run folder: system/gpu.json",
+        "its text is not valid",
+        "no output and no acceptance means anything",
+    ):
+        assert text in said, text
+
+
+def test_break_even_without_some_numbers() -> None:
+    tight = BreakEven(
+        group="draft",
+        task="code",
+        load="c8",
+        effective=1.33301,
+        step_ms=None,
+        baseline_step_ms=None,
+        break_even=1.33299,
+        predicted=None,
+        predicted_from=None,
+        measured=1.0,
+    )
+    blind = replace(tight, group="ngram", effective=None)
+    results = replace(b.mixed(), break_even=(tight, blind))
+    said = words(view(results, b.recipe(), b.head(), b.provenance()))
+    assert "more than 1.3330 tokens per round to pay and gets 1.3330, so it pays" in said
+    assert "its step time or its tokens per round were not measured" in said
+
+
+def test_provenance_of_other_runs() -> None:
+    starts = (StartFacts(group="baseline", runner=("V1",), async_scheduling=("False",)),)
+    own = b.provenance(
+        starts=starts,
+        gpu=(),
+        gpu_state="none",
+        engine_versions=(),
+        engines=(EngineEntry(name="x", kind="recorded, not locked", missing=("suffix: no g++",)),),
+        models=(replace(b.provenance().models[0], quantisation=None, gated=True, role="target"),),
+    )
+    recipe = b.recipe(
+        engine=replace(b.recipe().engine, device="cpu"),
+        serve=replace(b.recipe().serve, flags={"quantization": "fp8", "enforce-eager": True}),
+    )
+    said = words(view(b.mixed(), recipe, b.head(parent="x" * 12), own))
+    for text in (
+        "recorded, not locked; lacks suffix: no g++",
+        "none on this machine",
+        "runner V1, asynchronous scheduling False",
+        "apache-2.0 (gated)",
+        '"fp8"',
+        "(set)",
+        "x" * 12,
+    ):
+        assert text in said, text
+    none = b.provenance(gpu=(), gpu_state="not recorded", host=(), run_id=None)
+    said = words(view(b.mixed(), recipe, b.head(), none))
+    assert "none used: the engine runs on the CPU" in said
+    assert "machine not recorded" in said
+
+
+def test_a_recipe_without_a_baseline_still_has_a_report() -> None:
+    recipe = b.recipe()
+    methods = replace(recipe, groups=recipe.groups[1:])
+    made = view(b.mixed(), methods, b.head(), b.provenance())
+    assert len(made.sections) == 10
+
+
+def test_a_group_that_the_recipe_does_not_have_is_shown() -> None:
+    results = replace(b.mixed(), verdicts=(b.verdict("other", "own", "SHIP"),))
+    recipe = b.recipe(quality=Quality(**msgspec.structs.asdict(b.recipe().quality)))
+    made = view(results, recipe, b.head(), b.provenance())
+    assert "other" in words(section(made, "decision"))
