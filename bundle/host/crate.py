@@ -18,6 +18,7 @@ METADATA = "ro-crate-metadata.json"
 VERSION = "1.1"
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 SHA256_TERM = "https://w3id.org/ro/terms/workflow-run#sha256"
+_ENGINE = "https://github.com/vllm-project/vllm"
 _STATUS = "http://schema.org/"
 _FORMATS = {
     ".json": "application/json",
@@ -110,10 +111,10 @@ def _describe_root(graph: Any, crate: Crate) -> None:
     )
     engine = _add(
         graph,
-        "#vllm",
+        _ENGINE,
         "SoftwareApplication",
         name="vLLM",
-        url="https://github.com/vllm-project/vllm",
+        url=_ENGINE,
         softwareVersion=crate.engine_version,
     )
     actions = [_add_run(graph, run, crate.files, engine) for run in crate.runs]
@@ -129,9 +130,9 @@ def _add_run(graph: Any, run: CrateRun, files: Mapping[str, CrateFile], engine: 
         "name": f"{run.group}: {run.folder}",
         "description": run.description,
         "instrument": {"@id": engine.id},
-        "object": [_reference(path) for path in inputs],
-        "result": [_reference(path) for path in outputs],
-        "actionStatus": {"@id": f"{_STATUS}{'Failed' if run.error else 'Completed'}ActionStatus"},
+        "object": _references(inputs),
+        "result": _references(outputs),
+        "actionStatus": f"{_STATUS}{'Failed' if run.error else 'Completed'}ActionStatus",
         **{key: value for key, value in optional.items() if value is not None},
     }
     kept = {key: value for key, value in properties.items() if value != []}
@@ -145,8 +146,10 @@ def _add(graph: Any, identifier: str, kind: str, **properties: object) -> Any:
     return graph.add(entity)
 
 
-def _reference(path: str) -> dict[str, str]:
-    return {"@id": quote(path)}
+def _references(paths: Sequence[str]) -> object:
+    """Links to files; RO-Crate 1.1 wants one link bare and only several in a list."""
+    links = [{"@id": quote(path)} for path in paths]
+    return links[0] if len(links) == 1 else links
 
 
 def _order(entity: Mapping[str, Any]) -> tuple[bool, bool, str]:

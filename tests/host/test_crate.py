@@ -94,12 +94,11 @@ def test_one_action_per_planned_run_failed_ones_too():
     assert mentioned == ["#runs/1/0-baseline", "#runs/1/1-ngram", "#runs/1/2-suffix"]
     well, failed, never = (found[action] for action in mentioned)
     assert {entity["@type"] for entity in (well, failed, never)} == {"CreateAction"}
-    assert well["actionStatus"] == {"@id": "http://schema.org/CompletedActionStatus"}
-    assert well["result"] == {"@id": "runs/1/0-baseline/run.json"} or well["result"] == [
-        {"@id": "runs/1/0-baseline/run.json"}
-    ]
+    assert well["actionStatus"] == "http://schema.org/CompletedActionStatus"
+    assert well["object"] == {"@id": "recipes/resolved.toml"}
+    assert well["result"] == {"@id": "runs/1/0-baseline/run.json"}
     assert "error" not in well
-    assert failed["actionStatus"] == {"@id": "http://schema.org/FailedActionStatus"}
+    assert failed["actionStatus"] == "http://schema.org/FailedActionStatus"
     assert failed["error"] == "the server died"
     assert "endTime" not in failed
     assert never["error"] == "planned, but never started"
