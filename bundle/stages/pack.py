@@ -11,8 +11,7 @@ import hashlib
 import re
 import stat
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
-from importlib.resources import files
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -28,18 +27,17 @@ from bundle.core.bag import (
 )
 from bundle.core.bundlefile import BundleFile
 from bundle.core.manifest import clash_problems, name_problem, render_manifest
-from bundle.core.records import RunRecord, ServerFacts
 from bundle.errors import BundleError
 from bundle.host.archivewriter import Member, write_archive
-from bundle.host.crate import METADATA, Crate, CrateFile, CrateRun, render_crate
+from bundle.host.crate import METADATA, render_crate
 from bundle.host.folders import PARTIAL
 from bundle.host.hashing import Progress, digest_files
+from bundle.host.resources import resource
 from bundle.host.secrets import environment_secrets, refuse, scan
+from bundle.stages.crate import crate_of
 
 HEAD = "bundle.json"
 GUIDE = "VERIFY.md"
-RUN_RECORD = "run.json"
-FACTS = "facts.json"
 
 #: Published files of others, held against their published hashes; not searched for patterns.
 _PUBLISHED = ("models/", "wheels/")
@@ -95,18 +93,18 @@ def pack(
     secrets = environment_secrets() if known_secrets is None else known_secrets
     refuse(scan(sources, known=secrets, accepted=accepted, literal_only=_PUBLISHED))
     members = _describe(sources, progress)
-    crate = _crate(head, members, run_folder)
+    crate = crate_of(head, members, run_folder)
     members[METADATA] = _in_memory(METADATA, render_crate(crate))
     return _seal(members, head, out_dir, stem)
 
 
 def shipped_guide() -> str:
-    """The template of VERIFY.md, from an installed wheel or from a checkout."""
-    for folder in (files("bundle") / "_templates", Path(__file__).parents[2] / "templates"):
-        template = folder / GUIDE
-        if template.is_file():
-            return template.read_text(encoding="utf-8")
-    raise BundleError(f"expected the template {GUIDE} beside the tool, found none")
+    """The template of VERIFY.md.
+
+    Raises:
+        HostError: the tool is not installed whole.
+    """
+    return resource("templates", GUIDE).read_text(encoding="utf-8")
 
 
 def _read_head(run_folder: Path) -> BundleFile:
@@ -174,67 +172,6 @@ def _describe(sources: Mapping[str, Path | bytes], progress: Progress | None) ->
 
 def _in_memory(name: str, data: bytes) -> Member:
     return Member(name=name, source=data, size=len(data), sha256=hashlib.sha256(data).hexdigest())
-
-
-def _crate(head: BundleFile, members: Mapping[str, Member], run_folder: Path) -> Crate:
-    return Crate(
-        name=head.name,
-        description=(
-            f"Speculative decoding measured with vLLM: recipe {head.name}, "
-            f"{len(head.planned)} runs planned, {len(head.executed)} executed, "
-            f"{len(head.failed)} failed. Made by specbundle {head.tool_version}."
-        ),
-        date_published=head.finished,
-        engine_version=_engine_version(run_folder),
-        files={name: CrateFile(size=m.size, sha256=m.sha256) for name, m in members.items()},
-        runs=[_crate_run(folder, head, run_folder) for folder in head.planned],
-    )
-
-
-def _crate_run(planned: str, head: BundleFile, run_folder: Path) -> CrateRun:
-    """One planned run for the crate; a run without a record never started."""
-    folder = f"runs/{planned.removeprefix('runs/').strip('/')}"
-    group = folder.rpartition("/")[2].partition("-")[2] or folder
-    path = run_folder / folder / RUN_RECORD
-    if not path.is_file():
-        return CrateRun(
-            folder=folder,
-            group=group,
-            description=f"A start of the server of group {group} that was planned.",
-            error="planned, but never started",
-            started=None,
-            finished=None,
-        )
-    try:
-        record = msgspec.json.decode(path.read_bytes(), type=RunRecord)
-        started = datetime.fromisoformat(record.started)
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise BundleError(
-            f"expected the record of a run, found: {error}", where=str(path)
-        ) from error
-    failed = record.status != "ok" or planned in head.failed
-    cause = record.cause.text if record.cause else "failed; see its server log"
-    return CrateRun(
-        folder=folder,
-        group=record.group,
-        description=f"Start {record.position} of block {record.block}, group {record.group}: "
-        f"vllm {' '.join(record.argv)}",
-        error=cause if failed else None,
-        started=record.started,
-        finished=(started + timedelta(seconds=sum(record.seconds.values()))).isoformat(),
-    )
-
-
-def _engine_version(run_folder: Path) -> str:
-    """Version of the engine as its servers told it."""
-    found: set[str] = set()
-    for path in sorted(run_folder.glob(f"runs/*/*/{FACTS}")):
-        try:
-            facts = msgspec.json.decode(path.read_bytes(), type=ServerFacts)
-        except msgspec.MsgspecError as error:
-            raise BundleError(f"expected server facts, found: {error}", where=str(path)) from error
-        found |= {facts.engine_version} if facts.engine_version else set()
-    return ", ".join(sorted(found)) or "not recorded"
 
 
 def _seal(members: Mapping[str, Member], head: BundleFile, out_dir: Path, stem: str) -> Packed:

@@ -7,6 +7,7 @@ from bundle.core.levels import TITLES
 from bundle.errors import BundleError, HostError, InputError
 from bundle.host.archivewriter import sidecar_of
 from bundle.host.signature import envelope_of
+from bundle.stages import checks
 from bundle.stages import verify as stage
 from bundle.stages.sign import sign
 from bundle.stages.verify import Request, opened, verify
@@ -238,8 +239,8 @@ def test_the_payload_can_be_used_while_it_is_open_and_only_if_it_holds(packed, t
 
 
 def test_bagit_has_its_own_say(packed, monkeypatch):
-    monkeypatch.setattr(stage, "check_bag", lambda listing: ())
-    monkeypatch.setattr(stage, "bagit_problem", lambda folder: "Bag is incomplete")
+    monkeypatch.setattr(checks, "check_bag", lambda listing: ())
+    monkeypatch.setattr(checks, "bagit_problem", lambda folder: "Bag is incomplete")
     found = check(packed.archive)
     assert found.exit_code == 11
     assert found.levels["V1"].reason == "bagit does not agree: Bag is incomplete"
