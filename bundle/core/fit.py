@@ -64,14 +64,9 @@ def _group(group: Group, target: ModelFacts, helper: ModelFacts | None) -> Itera
     method = group.speculative.method
     if method == "mtp":
         yield from _mtp(group.speculative.num_speculative_tokens, target)
-    if helper is None:
-        return
-    if method == "draft_model":
-        yield from _draft_model(target, helper)
-    elif method == "eagle3":
-        yield from _eagle3(target, helper)
-    elif method == "eagle":
-        yield from _eagle(target, helper)
+    if helper is not None:
+        checks = {"draft_model": _draft_model, "eagle3": _eagle3}
+        yield from checks.get(method, _eagle)(target, helper)
 
 
 def _draft_model(target: ModelFacts, helper: ModelFacts) -> Iterator[str]:
