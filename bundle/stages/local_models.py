@@ -1,0 +1,54 @@
+"""Level V4: snapshots on this machine, file by file against the bundle's models.lock.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bundle.core.models import LockedModel
+from bundle.errors import ModelError
+from bundle.host.models.snapshots import differences
+from bundle.stages.checks import Comparison
+from bundle.stages.pin import read_model_lock
+
+
+def local_models(folder: Path) -> Comparison:
+    """A comparison for V4.
+
+    Args:
+        folder: holds one folder for each model, named by its key in the recipe, by the last part
+            of its repository, or as the Hub's own cache names it.
+    """
+
+    def compare(payload: Path) -> tuple[str, ...]:
+        lock = read_model_lock(payload / "locks/models.lock.json")
+        if lock is None or not lock.models:
+            return ("the bundle has no locks/models.lock.json to hold models against",)
+        return tuple(
+            text for key, locked in lock.models.items() for text in _model(folder, key, locked)
+        )
+
+    return compare
+
+
+def _model(folder: Path, key: str, locked: LockedModel) -> Iterator[str]:
+    place = next((path for path in _places(folder, key, locked) if path.is_dir()), None)
+    if place is None:
+        yield f"{key}: no folder of it in {folder.name} ({locked.repo or 'no repository'})"
+        return
+    try:
+        yield from (f"{key}: {difference}" for difference in differences(place, locked))
+    except ModelError as error:
+        yield f"{key}: {error.message}"
+
+
+def _places(folder: Path, key: str, locked: LockedModel) -> Iterator[Path]:
+    """Where a model may lie. Names from a foreign lock lead nowhere but below ``folder``."""
+    cached = f"models--{locked.repo.replace('/', '--')}"
+    for parts in (
+        (key,),
+        (locked.repo.rpartition("/")[2],),
+        (cached, "snapshots", locked.revision),
+    ):
+        if all(part and part not in {".", ".."} and "/" not in part for part in parts):
+            yield folder.joinpath(*parts)
