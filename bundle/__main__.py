@@ -114,6 +114,37 @@ def verify(
 
 
 @app.command()
+def rerun(
+    archive: Annotated[Path, typer.Argument(help="The .tar.zst file.")],
+    reports: Reports = Path("reports"),
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    fresh: Annotated[bool, typer.Option(help="Start over, even if a run is unfinished.")] = False,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Blocks to run.")] = None,
+    groups: Names = None,
+) -> None:
+    """Repeat an archive's experiment and judge every claim against it."""
+    from bundle.host.terminal import progress_for
+    from bundle.pipeline import Request, make
+    from bundle.stages import rerun as stage
+
+    with stage.parent_of(archive) as (parent, payload):
+        stage.require_same_locks(payload)
+        stage.confirm(stage.vectors(payload), yes=yes, ask=typer.confirm)
+        request = Request(
+            recipe=str(payload / "recipes" / "recipe.json"),
+            reports=reports,
+            fresh=fresh,
+            rounds=rounds,
+            groups=_split(groups),
+            parent=parent,
+            parent_payload=payload,
+        )
+        with progress_for(out) as progress:
+            made = make(request, progress)
+    _print(made.lines)
+
+
+@app.command()
 def report(
     source: Annotated[Path, typer.Argument(help="An archive or a run folder.")],
     into: Annotated[Path, typer.Option("--into", help="Where HTML and PDF go.")] = Path("reports"),

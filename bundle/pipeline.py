@@ -28,6 +28,7 @@ from bundle.stages.judge import judge
 from bundle.stages.pack import pack
 from bundle.stages.recipe import Request, digest, load, narrowing
 from bundle.stages.report import render
+from bundle.stages.rerun import comparison_lines, write_comparison
 
 __all__ = ["Made", "Request", "make"]
 
@@ -93,6 +94,8 @@ def show(work: Work) -> None:
         head.write_head(
             work.path, work.recipe, work.request, work.state, seconds=work.account.seconds()
         )
+        if work.request.parent is not None and work.request.parent_payload is not None:
+            write_comparison(work.request.parent, work.request.parent_payload, work.path)
         render(work.path)
 
 
@@ -114,7 +117,8 @@ def seal(work: Work) -> Made:
             archive=packed.archive.name,
         )
     )
-    lines = (*head.summary(work.path), "", *account_lines(seconds), "")
+    compared = comparison_lines(work.path) if work.request.parent is not None else ()
+    lines = (*head.summary(work.path), "", *compared, *account_lines(seconds), "")
     return Made(
         archive=packed.archive, lines=(*lines, *(str(p) for p in (packed.archive, *copies)))
     )
@@ -133,7 +137,7 @@ def make(request: Request, progress: Progress) -> Made:
     recipe, text, file = load(request)
     head.require_writable(request.reports)
     head.require_pdf()
-    path = request.reports / "work" / f"{recipe.name}-{digest(recipe)[:8]}"
+    path = request.reports / "work" / f"{recipe.name}-{digest(recipe, request.parent)[:8]}"
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder, resumed = open_run_folder(
         path, fresh=request.fresh, rounds=recipe.design.rounds, now=now

@@ -31,8 +31,8 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True):
 def find_inputs(recipe: Recipe, recipe_file: Path) -> tuple[InputFile, ...]:
     """Every input of the recipe, found and checked against its hash.
 
-    A path is looked for beside the recipe's folder, then in the working folder, then among the
-    tool's own data.
+    A path is looked for among the inputs of an unpacked bundle, beside the recipe's folder, in
+    the working folder, then among the tool's own data.
 
     Raises:
         InputError: missing, or not the file that was pinned.
@@ -44,7 +44,9 @@ def find_inputs(recipe: Recipe, recipe_file: Path) -> tuple[InputFile, ...]:
 
 
 def _found(path: str, sha256: str, recipe_file: Path) -> InputFile:
-    places = [recipe_file.parent.parent / path, recipe_file.parent / path, Path(path)]
+    beside = recipe_file.parent.parent
+    frozen = beside / "inputs" / Path(path).name
+    places = [frozen, beside / path, recipe_file.parent / path, Path(path)]
     if path.startswith("data/"):
         places.append(resource_root("data") / path.removeprefix("data/"))
     file = next((p for p in places if p.is_file()), None)

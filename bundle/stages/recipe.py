@@ -13,6 +13,7 @@ from bundle.core.design import expanded_groups, narrowed
 from bundle.core.recipe import Recipe
 from bundle.core.recipe_reading import parse_recipe
 from bundle.errors import InputError, UsageError
+from bundle.host.folders import read_json
 from bundle.host.resources import resource_root
 
 
@@ -30,6 +31,7 @@ class Request(Struct, frozen=True, kw_only=True):
     engine_python: Path | None = None
     port: int | None = None
     parent: str | None = None
+    parent_payload: Path | None = None
 
 
 def find_recipe(name: str) -> Path:
@@ -58,8 +60,7 @@ def load(request: Request) -> tuple[Recipe, str, Path]:
         UsageError: a name to narrow to that the recipe does not have.
     """
     file = find_recipe(request.recipe)
-    text = file.read_text(encoding="utf-8")
-    recipe = parse_recipe(text, str(file))
+    recipe, text = _read(file)
     _known("--groups", request.groups, [g.name for g in expanded_groups(recipe)])
     _known("--tasks", request.tasks, [w.task for w in recipe.workloads])
     loads = [str(x.concurrency) for x in recipe.loads if x.concurrency is not None]
@@ -79,6 +80,17 @@ def load(request: Request) -> tuple[Recipe, str, Path]:
             next_step="keep it, or set another target in the recipe",
         )
     return small, text, file
+
+
+def _read(file: Path) -> tuple[Recipe, str]:
+    """A recipe and the text of its TOML file.
+
+    The resolved recipe of a bundle is JSON, with the TOML that it came from beside it.
+    """
+    if file.suffix == ".json":
+        return read_json(file, Recipe), file.with_suffix(".toml").read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
+    return parse_recipe(text, str(file)), text
 
 
 def _known(option: str, asked: Sequence[str], known: Sequence[str]) -> None:
@@ -101,8 +113,11 @@ def narrowing(request: Request) -> tuple[str, ...]:
     return tuple(f"{name}: {value}" for name, value in words.items() if value)
 
 
-def digest(recipe: Recipe) -> str:
-    """sha256 of the resolved recipe without its rounds: more rounds extend the same run."""
+def digest(recipe: Recipe, parent: str | None = None) -> str:
+    """sha256 of the resolved recipe without its rounds: more rounds extend the same run.
+
+    A rerun is a run of its own for each parent.
+    """
     same = msgspec.structs.replace(recipe.design, rounds=1)
     resolved = msgspec.structs.replace(recipe, design=same)
-    return hashlib.sha256(msgspec.json.encode(resolved)).hexdigest()
+    return hashlib.sha256(msgspec.json.encode([resolved, parent])).hexdigest()

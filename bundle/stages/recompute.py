@@ -11,6 +11,7 @@ from bundle.core.bundlefile import BundleFile
 from bundle.host.folders import read_json
 from bundle.stages.judge import judge
 from bundle.stages.report import render
+from bundle.stages.rerun import COMPARISON
 
 
 def differences(payload: Path) -> tuple[str, ...]:
@@ -22,6 +23,10 @@ def differences(payload: Path) -> tuple[str, ...]:
         again = Path(scratch) / "payload"
         shutil.copytree(payload, again, ignore=shutil.ignore_patterns("results", "report"))
         head = read_json(again / "bundle.json", BundleFile)
+        # A comparison needs the parent's payload, which a bundle does not carry.
+        (again / "results").mkdir()
+        if (payload / COMPARISON).is_file():
+            shutil.copyfile(payload / COMPARISON, again / COMPARISON)
         judge(again, narrowed=head.narrowed)
         render(again)
         return tuple(_unequal(payload, again))

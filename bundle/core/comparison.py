@@ -1,0 +1,146 @@
+"""A rerun against its parent, claim by claim, in the words of ACM's artifact badging.
+
+Bands come from the parent alone and were fixed before the rerun. Speed is compared only on the
+same class of machine and the same engine; acceptance and outputs also elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from bundle.core.bundlefile import BundleFile, Claim
+
+Word = Literal["IDENTICAL", "REPRODUCED", "NOT REPRODUCED", "NOT COMPARABLE", "INCONCLUSIVE"]
+Outputs = Mapping[tuple[str, str], tuple[int, ...]]
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """One claim. ``noise_units`` is the distance in standard deviations between starts."""
+
+    claim: str
+    word: Word
+    parent: float | None
+    own: float | None
+    lower: float | None
+    upper: float | None
+    noise_units: float | None
+    reason: str
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """Something that was not the same on the two sides."""
+
+    what: str
+    parent: str
+    own: str
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """What differed, then every claim: ``results/comparison.json`` of a rerun."""
+
+    parent: str
+    differences: tuple[Difference, ...]
+    claims: tuple[Compared, ...]
+
+
+def differences(parent: Mapping[str, str], own: Mapping[str, str]) -> tuple[Difference, ...]:
+    """Facts of both sides that are not equal, in the parent's order, then what only one has."""
+    names = dict.fromkeys([*parent, *own])
+    absent = "not recorded"
+    return tuple(
+        Difference(what=name, parent=parent.get(name, absent), own=own.get(name, absent))
+        for name in names
+        if parent.get(name) != own.get(name)
+    )
+
+
+def compare_claims(
+    parent: BundleFile, own: BundleFile, *, speed_comparable: bool
+) -> Iterator[Compared]:
+    """Hold every ratio and acceptance claim of the parent against the rerun's own."""
+    mine = {claim.id: claim for claim in own.claims}
+    for claim in parent.claims:
+        if claim.kind != "outputs":
+            yield _compare(claim, mine.get(claim.id), speed_comparable=speed_comparable)
+
+
+def _compare(claim: Claim, own: Claim | None, *, speed_comparable: bool) -> Compared:
+    word, reason = _word(claim, own, speed_comparable=speed_comparable)
+    return Compared(
+        claim=claim.id,
+        word=word,
+        parent=claim.value,
+        own=own.value if own else None,
+        lower=claim.lower,
+        upper=claim.upper,
+        noise_units=_noise_units(claim, own),
+        reason=reason,
+    )
+
+
+def _word(claim: Claim, own: Claim | None, *, speed_comparable: bool) -> tuple[Word, str]:
+    if own is None:
+        return "INCONCLUSIVE", "the rerun did not measure it"
+    if claim.kind == "ratio" and not speed_comparable:
+        return "NOT COMPARABLE", "another class of machine or another engine"
+    if claim.lower is None or claim.upper is None:
+        return "INCONCLUSIVE", "the parent has no interval, so no band"
+    if claim.kind == "ratio" and _wider(own, claim):
+        return "INCONCLUSIVE", "the rerun's noise is wider than the band"
+    if claim.lower <= own.value <= claim.upper:
+        return "REPRODUCED", "inside the band"
+    return "NOT REPRODUCED", "outside the band"
+
+
+def _wider(own: Claim, band: Claim) -> bool:
+    if own.lower is None or own.upper is None:
+        return True
+    # Both bands hold sqrt(2) half widths; the rerun's own interval is one half width.
+    half = math.log(own.upper / own.lower) / math.sqrt(2)
+    return half > math.log((band.upper or 0) / (band.lower or 1))
+
+
+def _noise_units(claim: Claim, own: Claim | None) -> float | None:
+    if own is None or not claim.noise_sd:
+        return None
+    return math.log(own.value / claim.value) / claim.noise_sd
+
+
+def compare_outputs(parent: Outputs, own: Outputs) -> Iterator[Compared]:
+    """Token ids of every reply, group by group.
+
+    Args:
+        parent: output token ids by (group, item) of the parent's first start of the group.
+        own: the same of the rerun.
+    """
+    for group in dict.fromkeys(name for name, _ in parent):
+        items = [item for name, item in parent if name == group and (group, item) in own]
+        equal = sum(parent[group, item] == own[group, item] for item in items)
+        yield Compared(
+            claim=f"outputs/{group}/token ids",
+            word=_outputs_word(equal, len(items)),
+            parent=None,
+            own=equal / len(items) if items else None,
+            lower=None,
+            upper=None,
+            noise_units=None,
+            reason=f"{equal} of {len(items)} outputs have equal token ids",
+        )
+
+
+def _outputs_word(equal: int, items: int) -> Word:
+    if not items:
+        return "INCONCLUSIVE"
+    return "IDENTICAL" if equal == items else "NOT REPRODUCED"
+
+
+def summary(rows: Sequence[Compared]) -> dict[str, int]:
+    """How many claims got each word, in order of first appearance."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.word] = counts.get(row.word, 0) + 1
+    return counts

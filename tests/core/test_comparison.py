@@ -1,0 +1,117 @@
+"""A rerun against its parent."""
+
+import math
+
+import pytest
+
+from bundle.core.bundlefile import BundleFile, Claim
+from bundle.core.comparison import compare_claims, compare_outputs, differences, summary
+
+
+def claim(
+    value: float,
+    lower: float | None = None,
+    upper: float | None = None,
+    *,
+    kind: str = "ratio",
+    noise: float | None = 0.02,
+    name: str = "x",
+) -> Claim:
+    return Claim(
+        id=f"{kind}/{name}",
+        kind=kind,  # type: ignore[arg-type]
+        group="g",
+        task="t",
+        load="c1",
+        metric="tpot",
+        value=value,
+        lower=lower,
+        upper=upper,
+        noise_sd=noise,
+    )
+
+
+def head(*claims: Claim) -> BundleFile:
+    return BundleFile(
+        name="r",
+        recipe_sha256="0",
+        parent=None,
+        started="",
+        finished="",
+        tool_version="",
+        narrowed=(),
+        planned=(),
+        executed=(),
+        failed=(),
+        seconds={},
+        claims=claims,
+    )
+
+
+def word(parent: Claim, own: Claim | None, *, comparable: bool = True) -> str:
+    mine = head() if own is None else head(own)
+    (row,) = compare_claims(head(parent), mine, speed_comparable=comparable)
+    return row.word
+
+
+BAND = claim(1.5, 1.4, 1.6)
+
+
+@pytest.mark.parametrize(
+    ("parent", "own", "expected"),
+    [
+        (BAND, claim(1.55, 1.5, 1.6), "REPRODUCED"),
+        (BAND, claim(1.4, 1.35, 1.45), "REPRODUCED"),
+        (BAND, claim(1.39, 1.35, 1.45), "NOT REPRODUCED"),
+        (BAND, claim(1.7, 1.65, 1.75), "NOT REPRODUCED"),
+        (BAND, claim(1.5, 0.9, 2.5), "INCONCLUSIVE"),
+        (BAND, claim(1.5), "INCONCLUSIVE"),
+        (BAND, None, "INCONCLUSIVE"),
+        (claim(1.5), claim(1.5, 1.4, 1.6), "INCONCLUSIVE"),
+        (claim(2.0, 1.96, 2.04, kind="acceptance"), claim(2.03, kind="acceptance"), "REPRODUCED"),
+        (
+            claim(2.0, 1.96, 2.04, kind="acceptance"),
+            claim(2.2, kind="acceptance"),
+            "NOT REPRODUCED",
+        ),
+    ],
+)
+def test_words(parent: Claim, own: Claim | None, expected: str) -> None:
+    assert word(parent, own) == expected
+
+
+def test_speed_on_other_hardware_is_not_comparable_but_acceptance_is() -> None:
+    assert word(BAND, claim(1.5, 1.4, 1.6), comparable=False) == "NOT COMPARABLE"
+    acceptance = claim(2.0, 1.96, 2.04, kind="acceptance", noise=None)
+    assert word(acceptance, acceptance, comparable=False) == "REPRODUCED"
+
+
+def test_noise_units_are_log_differences_over_the_noise_floor() -> None:
+    (row,) = compare_claims(head(BAND), head(claim(1.55, 1.5, 1.6)), speed_comparable=True)
+    assert row.noise_units == pytest.approx(math.log(1.55 / 1.5) / 0.02)
+    silent = claim(1.5, 1.4, 1.6, noise=None)
+    (row,) = compare_claims(head(silent), head(silent), speed_comparable=True)
+    assert row.noise_units is None
+
+
+def test_output_claims_are_judged_on_token_ids_alone() -> None:
+    assert list(compare_claims(head(claim(1, kind="outputs")), head(), speed_comparable=True)) == []
+    parent = {("a", "1"): (1, 2), ("a", "2"): (3,), ("b", "1"): (4,), ("c", "1"): (5,)}
+    own = {("a", "1"): (1, 2), ("a", "2"): (3,), ("b", "1"): (9,)}
+    rows = list(compare_outputs(parent, own))
+    assert [(r.word, r.own) for r in rows] == [
+        ("IDENTICAL", 1.0),
+        ("NOT REPRODUCED", 0.0),
+        ("INCONCLUSIVE", None),
+    ]
+    assert rows[0].reason == "2 of 2 outputs have equal token ids"
+    assert summary(rows) == {"IDENTICAL": 1, "NOT REPRODUCED": 1, "INCONCLUSIVE": 1}
+    assert summary([rows[0], rows[0]]) == {"IDENTICAL": 2}
+
+
+def test_differences_name_both_sides_and_what_only_one_has() -> None:
+    found = differences({"driver": "1", "kernel": "6"}, {"driver": "2", "kernel": "6", "gpu": "x"})
+    assert [(d.what, d.parent, d.own) for d in found] == [
+        ("driver", "1", "2"),
+        ("gpu", "not recorded", "x"),
+    ]
