@@ -138,6 +138,7 @@ def rerun(
             groups=_split(groups),
             parent=parent,
             parent_payload=payload,
+            inherited=stage.narrowed(payload),
         )
         with progress_for(out) as progress:
             made = make(request, progress)

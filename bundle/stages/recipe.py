@@ -32,6 +32,7 @@ class Request(Struct, frozen=True, kw_only=True):
     port: int | None = None
     parent: str | None = None
     parent_payload: Path | None = None
+    inherited: tuple[str, ...] = ()
 
 
 def find_recipe(name: str) -> Path:
@@ -110,7 +111,8 @@ def narrowing(request: Request) -> tuple[str, ...]:
         "concurrency": ", ".join(map(str, request.concurrency)),
         "quality pass": "" if request.quality else "none",
     }
-    return tuple(f"{name}: {value}" for name, value in words.items() if value)
+    own = tuple(f"{name}: {value}" for name, value in words.items() if value)
+    return (*request.inherited, *own)
 
 
 def digest(recipe: Recipe, parent: str | None = None) -> str:

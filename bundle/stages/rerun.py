@@ -64,6 +64,11 @@ def require_same_locks(payload: Path) -> None:
             )
 
 
+def narrowed(payload: Path) -> tuple[str, ...]:
+    """What the parent itself left out of its recipe."""
+    return read_json(payload / "bundle.json", BundleFile).narrowed
+
+
 def vectors(payload: Path) -> Iterator[str]:
     """Every argument vector that a rerun starts, a line each."""
     named = read_json(payload / "recipes" / "vectors.json", dict[str, list[str]])
