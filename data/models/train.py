@@ -138,7 +138,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--bf16", action="store_true", help="compute in bfloat16")
     for name, value in (
         ("seed", 20), ("code", 16000), ("chat", 24000), ("answer-tokens", 192), ("rows", 1024),
-        ("steps", 2000), ("batch-tokens", 32768), ("draft-layers", 2), ("draft-inner", 512),
+        ("steps", 2600), ("batch-tokens", 16384), ("draft-layers", 2), ("draft-inner", 512),
         ("head-inner", 1024), ("draft-vocab", 8192), ("held-out", 200), ("log-every", 50),
     ):  # fmt: skip
         p.add_argument(f"--{name}", type=int, default=value)
