@@ -98,15 +98,23 @@ def verify(
     archive: Annotated[Path, typer.Argument(help="The .tar.zst file.")],
     trust: Annotated[Path | None, typer.Option(help="Public keys of signers you trust.")] = None,
     require_signed: Annotated[bool, typer.Option(help="An unsigned bundle fails.")] = False,
+    models: Annotated[
+        Path | None, typer.Option(help="Folder of local snapshots to hold against the lock.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Check an archive level by level; executes nothing from it, needs no network."""
     from bundle.core.levels import render_json, render_text
     from bundle.stages import verify as stage
+    from bundle.stages.local_models import local_models
     from bundle.stages.recompute import differences
 
     request = stage.Request(
-        archive=archive, trust=trust, require_signed=require_signed, recompute=differences
+        archive=archive,
+        trust=trust,
+        require_signed=require_signed,
+        recompute=differences,
+        models=local_models(models) if models else None,
     )
     found = stage.verify(request)
     print(render_json(found) if as_json else render_text(found))

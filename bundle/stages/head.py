@@ -57,7 +57,8 @@ def require_pdf() -> None:
     load_weasyprint()
 
 
-def _finished(folder: Path, recipe: Recipe) -> Iterator[tuple[str, RunRecord]]:
+def finished_runs(folder: Path, recipe: Recipe) -> Iterator[tuple[str, RunRecord]]:
+    """Every planned run that is finished, in order: its folder and its record."""
     for plan in planned_runs(recipe):
         record = finished_run(folder / "runs" / plan.folder)
         if record is not None:
@@ -75,7 +76,7 @@ def write_head(
 ) -> None:
     """Write ``bundle.json`` and the bundle's README."""
     results = read_json(folder / "results" / "results.json", Results)
-    finished = dict(_finished(folder, recipe))
+    finished = dict(finished_runs(folder, recipe))
     head = BundleFile(
         name=recipe.name,
         recipe_sha256=sha256_of(folder / "recipes" / "recipe.toml"),

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bundle.core.bundlefile import BundleFile
+from bundle.core.claims import claims
+from bundle.core.design import planned_runs
+from bundle.core.recipe import Recipe
+from bundle.core.results import Results
 from bundle.host.folders import read_json
+from bundle.host.hashing import sha256_of
+from bundle.stages.head import finished_runs
 from bundle.stages.judge import judge
 from bundle.stages.report import render
 from bundle.stages.rerun import COMPARISON
@@ -29,7 +35,23 @@ def differences(payload: Path) -> tuple[str, ...]:
             shutil.copyfile(payload / COMPARISON, again / COMPARISON)
         judge(again, narrowed=head.narrowed)
         render(again)
-        return tuple(_unequal(payload, again))
+        return (*_unequal(payload, again), *_head_differences(again, head))
+
+
+def _head_differences(again: Path, head: BundleFile) -> Iterator[str]:
+    """What ``bundle.json`` says of runs and claims, against the runs and the results."""
+    recipe = read_json(again / "recipes" / "recipe.json", Recipe)
+    expected = {
+        "planned": tuple(plan.folder for plan in planned_runs(recipe)),
+        "executed": tuple(name for name, _ in finished_runs(again, recipe)),
+        "failed": tuple(n for n, run in finished_runs(again, recipe) if run.status == "failed"),
+        "claims": claims(read_json(again / "results" / "results.json", Results)),
+        "name": recipe.name,
+        "recipe_sha256": sha256_of(again / "recipes" / "recipe.toml"),
+    }
+    for name, value in expected.items():
+        if getattr(head, name) != value:
+            yield f"bundle.json: {name} is not what the raw records give"
 
 
 def _unequal(payload: Path, again: Path) -> Iterator[str]:
