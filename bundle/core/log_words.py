@@ -37,8 +37,13 @@ _UNSUPPORTED = re.compile(
     r"unsupported|not (?:yet |currently )?support(?:ed)?|does not (?:yet )?support|NotImplemented"
     r"|unrecognized arguments|invalid choice|unexpected keyword|not a valid argument"
     r"|only supported with|should have the same vocabulary|must be divisible by n_predict"
-    r"|num_speculative_tokens|must be <=|Input should be|unknown speculative"
-    r"|has no attribute|is not implemented|validation error",
+    r"|num_speculative_tokens(?: must be|` was not| was) provided|unknown speculative"
+    r"|is not implemented",
+    re.IGNORECASE,
+)
+# Words that mean a refusal only inside an error.
+_REFUSED = re.compile(
+    r"num_speculative_tokens|must be <=|Input should be|has no attribute|validation error",
     re.IGNORECASE,
 )
 _WINDOW = re.compile(r"Accepted:\s*([\d,]+)\s*tokens.*?Drafted:\s*([\d,]+)\s*tokens", re.IGNORECASE)
@@ -84,15 +89,17 @@ def read_log(lines: Iterable[str]) -> LogFacts:
 
 def _cause(line: str) -> str | None:
     """The finding a line stands for, or None: memory first, since it hides in other errors."""
-    if _MEMORY.search(line) and not _BENIGN.search(line):
-        return "out-of-memory"
-    if _BENIGN.search(line) or not _ERROR.search(line):
+    if _BENIGN.search(line):
         return None
+    if _MEMORY.search(line):
+        return "out-of-memory"
     if _DEPENDENCY.search(line):
         return "dependency-conflict"
     if _UNSUPPORTED.search(line):
         return "unsupported-method"
-    return "server-did-not-start"
+    if not _ERROR.search(line):
+        return None
+    return "unsupported-method" if _REFUSED.search(line) else "server-did-not-start"
 
 
 def _windows(line: str) -> list[tuple[int, int]]:

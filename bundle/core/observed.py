@@ -19,7 +19,9 @@ Scalar = bool | int | float | str | None
 class ObservedArm(Struct, frozen=True, kw_only=True):
     """One side of one cell. Milliseconds, output tokens per second, seconds for the duration.
 
-    ``metrics`` holds every other known metric, such as ``p99_tpot_ms`` or a ``..._sd``.
+    ``outputs_differ`` of ``outputs_compared`` greedy outputs left the baseline's; on the baseline's
+    own side they are those of another start of it. ``metrics`` holds every other known metric,
+    such as ``p99_tpot_ms`` or a ``..._sd``.
     """
 
     metrics: dict[str, Amount] = field(default_factory=dict)
@@ -36,6 +38,8 @@ class ObservedArm(Struct, frozen=True, kw_only=True):
     quality_passed: Count | None = None
     quality_total: Count | None = None
     empty_replies: Count | None = None
+    outputs_compared: Count | None = None
+    outputs_differ: Count | None = None
     truncated: Count | None = None
     facts: dict[str, Scalar] = field(default_factory=dict)
 

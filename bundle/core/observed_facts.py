@@ -29,7 +29,9 @@ _METHOD = re.compile(
     r"\b(?:mtp|n-?gram|eagle\d*|suffix|medusa|lookahead|dflash|draft\w*|spec(?:ulat\w*)?)\b",
     re.IGNORECASE,
 )
-NO_METHOD = frozenset(("", "none", "baseline", "off", "no", "plain", "plain decode"))
+NO_METHOD = frozenset(
+    ("", "none", "baseline", "off", "no", "plain", "plain decode", "identical", "same", "a/a")
+)
 
 
 def is_plain(reference: str | None) -> bool | None:

@@ -36,6 +36,8 @@ ALIASES = {
     "prefix_cache_hits": "prefix_hits",
     "one_token_replies": "empty_replies",
     "truncated_outputs": "truncated",
+    "outputs_total": "outputs_compared",
+    "outputs_differing": "outputs_differ",
 }
 # Settings of a server that must be equal on both sides, by the names reports use for them.
 FACT_ALIASES = {

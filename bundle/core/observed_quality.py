@@ -9,23 +9,39 @@ from __future__ import annotations
 
 from bundle.core.findings.subject import QualityFacts
 from bundle.core.observed import ObservedArm
-from bundle.core.paired import NET_LOSS_ALLOWED, SIGNIFICANT, mcnemar
+from bundle.core.paired import NET_LOSS_ALLOWED, SIGNIFICANT, mcnemar, sign_test
 from bundle.core.verdict_records import QualityState
 
 
 def bare_quality(baseline: ObservedArm, method: ObservedArm) -> QualityFacts | None:
     """The state of quality as far as totals allow; None where nothing was reported."""
-    passed = (baseline.quality_passed, method.quality_passed)
-    totals = (baseline.quality_total, method.quality_total)
-    state, reason = _totals(passed, totals)
-    measured = state != "NOT MEASURED" or passed != (None, None)
+    state, reason = _totals(
+        (baseline.quality_passed, method.quality_passed),
+        (baseline.quality_total, method.quality_total),
+    )
     if method.empty_replies and not baseline.empty_replies:
         note = f"{method.empty_replies} empty or one-token replies, none known of the baseline"
-        state, reason, measured = "BROKEN", f"{note}; {reason}", True
-    if not measured and method.truncated is None:
+        state, reason = "BROKEN", f"{note}; {reason}"
+    known = (
+        baseline.quality_passed,
+        method.quality_passed,
+        method.truncated,
+        method.outputs_compared,
+        method.empty_replies,
+    )
+    if all(value is None for value in known):
         return None
+    differ, wavering = method.outputs_differ, baseline.outputs_differ
     return QualityFacts(
-        state=state, reason=reason, truncated=method.truncated, replies=method.quality_total
+        state=state,
+        reason=reason,
+        truncated=method.truncated,
+        replies=method.quality_total,
+        diverged=differ,
+        comparable=method.outputs_compared,
+        aa_diverged=wavering,
+        aa_comparable=baseline.outputs_compared,
+        outputs_p=None if None in (differ, wavering) else sign_test(differ or 0, wavering or 0),
     )
 
 

@@ -104,6 +104,9 @@ def _merge_config(
         for name in ("baseline_config", "speculative_config") if rest else ():
             _merge_config(facts, name, rest, unread, where)
         return
+    if key == "speculative_config" and value.keys() & {"method", "num_speculative_tokens"}:
+        # The engine's own speculative settings: they speak of the helper, not of the server.
+        value = {k: v for k, v in value.items() if k == "rejection_sample_method"}
     at = 0 if key == "baseline_config" else 1
     for name, setting in value.items():
         known = FACT_ALIASES.get(name.replace("-", "_"), name.replace("-", "_"))

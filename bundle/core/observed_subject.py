@@ -94,15 +94,12 @@ def noise_of(cell: ObservedCell, assumed: float) -> float:
 
     A spread is the standard deviation of the log ratio that two reported ones give.
     """
+    sides = (cell.baseline.metrics, cell.speculative.metrics)
     spreads = [assumed]
-    for name, sd in cell.speculative.metrics.items():
+    for name in {*sides[0], *sides[1]}:
         if name.endswith("_sd"):
-            metric = name.removesuffix("_sd")
-            pairs = [
-                (cell.speculative.metrics.get(metric), sd),
-                (cell.baseline.metrics.get(metric), cell.baseline.metrics.get(name, 0.0)),
-            ]
-            spreads.append(math.hypot(*(s / value for value, s in pairs if value)))
+            pairs = [(side.get(name.removesuffix("_sd")), side.get(name, 0.0)) for side in sides]
+            spreads.append(math.hypot(*(sd / value for value, sd in pairs if value)))
     return max(spreads)
 
 

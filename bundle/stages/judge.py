@@ -22,7 +22,7 @@ from bundle.core.metrics import increase, parse_metrics
 from bundle.core.quality_checks import check
 from bundle.core.quality_items import QualityItem, parse_quality
 from bundle.core.recipe import Recipe
-from bundle.core.records import Reply, RunRecord, ServerFacts
+from bundle.core.records import CellRecord, Reply, RunRecord, ServerFacts
 from bundle.core.results import CellStats, Results
 from bundle.core.workloads import Prompt, parse_workload
 from bundle.errors import BundleError
@@ -107,7 +107,7 @@ def _cells(
     planned = {(c.task, c.load): c for c in cells(recipe, group)}
     for record in run.cells:
         cell = planned.get((record.task, record.load))
-        if cell is not None:
+        if cell is not None and _attempted(folder, record, cell):
             yield CellEvidence(
                 task=record.task,
                 load=record.load,
@@ -119,6 +119,13 @@ def _cells(
                 gpu=summary(samples, cell.key),
                 failed=record.reason if record.status == "failed" else None,
             )
+
+
+def _attempted(folder: Path, record: CellRecord, cell: Cell) -> bool:
+    """Whether the cell was begun. One that its server did not live to see has no numbers to lack:
+    the start drops out, and the run's cause says why."""
+    begun = (folder / "cells" / f"{cell.key}.before.prom").is_file()
+    return record.status == "ok" or record.seconds > 0 or begun
 
 
 def _bench(folder: Path, cell: Cell, rows: Sequence[Prompt], seed: int) -> Bench | None:

@@ -20,8 +20,9 @@ from tests import builders as made
 from tests.builders import EAGLE, NGRAM, World, evidence, only, recipe, with_quality
 
 
-def good(speed=1.5, groups=(EAGLE,), noise=0.005, **changes):
-    world = World(speed=dict.fromkeys((g.name for g in groups), speed), noise=noise)
+def good(speed=1.5, groups=(EAGLE,), noise=0.005, accepted=0.6, **changes):
+    speeds = dict.fromkeys((g.name for g in groups), speed)
+    world = World(speed=speeds, noise=noise, accepted=accepted)
     return with_quality(evidence(only(*groups, **changes), world), group=groups[0].name)
 
 
@@ -467,6 +468,10 @@ def test_advice_follows_what_fired():
     )
     slow = evidence(only(mtp), World(speed={"mtp": 0.8}))
     assert "other-method" not in advice_ids(slow, "mtp")
+
+
+def test_a_sound_fast_method_needs_no_advice():
+    assert judge(good(accepted=0.9)).advice == ()
 
 
 def test_a_void_comparison_is_mended_first():

@@ -581,6 +581,36 @@ def test_preempted_lines_and_counts():
     assert state(judged(report(preemptions=0)), "preemptions") == "CLEAR"
 
 
+def test_the_engines_own_speculative_settings_say_nothing_of_the_server():
+    config = {"method": "eagle3", "quantization": "fp8", "rejection_sample_method": "standard"}
+    raw = report([timed(100, 150)], quantization="none", speculative_config=config)
+    result = judged(raw)
+    assert result.verdict == "SHIP"
+    assert state(result, "synthetic-acceptance") == "CLEAR"
+
+
+def test_outputs_are_held_against_the_baselines_own():
+    cell = {"speculative": {"outputs_compared": 50, "outputs_differ": 20},
+            "baseline": {"outputs_compared": 50, "outputs_differ": 2}}  # fmt: skip
+    assert "outputs-differ" in fired(judged(report([cell])))
+    cell["baseline"]["outputs_differ"] = 18
+    assert state(judged(report([cell])), "outputs-differ") == "CLEAR"
+    del cell["baseline"]
+    assert state(judged(report([cell])), "outputs-differ") == "NOT MEASURED"
+
+
+def test_a_refusal_without_an_error_counts_where_nothing_ran():
+    line = "Speculative decoding is not yet supported with pipeline parallelism."
+    assert "unsupported-method" in fired(judged(report(log_lines=[line])))
+    assert "unsupported-method" not in fired(judged(report([timed(1, 2)], log_lines=[line])))
+
+
+def test_a_spread_of_one_side_counts():
+    cell = timed(100, 112)
+    cell["baseline"]["output_throughput_sd"] = 10
+    assert judged(report([cell])).assumed_noise == pytest.approx(0.1)
+
+
 def test_percentiles_from_too_few_requests_are_named():
     cell = timed(100, 150)
     for side in ("baseline", "speculative"):

@@ -173,6 +173,9 @@ def test_files_that_a_failed_run_lacks_are_absent(folder):
         (run / name).unlink()
     for path in (run / "cells").iterdir():
         path.unlink()
+    record = json.loads((run / "run.json").read_text())
+    record["cells"][0] |= {"status": "failed", "reason": "no answer", "seconds": 2.0}
+    (run / "run.json").write_text(json.dumps(record))
     start = read_evidence(folder).of("ngram")[0]
     assert start.facts is None
     assert start.replies == ()
@@ -205,12 +208,27 @@ def test_a_failed_cell_keeps_its_reason(folder):
     path = folder / "runs" / "1" / "1-ngram" / "run.json"
     run = json.loads(path.read_text())
     run["cells"] = [
-        {"task": "code", "load": "c8", "status": "failed", "reason": "one failed"},
+        {"task": "code", "load": "c8", "status": "failed", "reason": "one failed", "seconds": 1.0},
         {"task": "gone", "load": "c8", "status": "ok"},
     ]
     path.write_text(json.dumps(run))
     cells_found = read_evidence(folder).of("ngram")[0].cells
     assert [c.failed for c in cells_found] == ["one failed"]
+
+
+def test_cells_that_a_dead_server_never_saw_are_absent(folder):
+    run = folder / "runs" / "1" / "0-baseline"
+    record = json.loads((run / "run.json").read_text())
+    record["status"] = "failed"
+    record["cause"] = {"id": "server-did-not-start", "text": "It died.", "line": None}
+    record["cells"] = [{"task": "code", "load": "c8", "status": "failed", "reason": "not run"}]
+    (run / "run.json").write_text(json.dumps(record))
+    for path in (run / "cells").iterdir():
+        path.unlink()
+    results = judge(folder)
+    assert read_evidence(folder).of("baseline")[0].cells == ()
+    assert not [f for f in results.findings if f.id == "failed-requests" and f.state != "CLEAR"]
+    assert [f.folder for f in results.failed] == ["1/0-baseline"]
 
 
 def test_a_record_at_the_wrong_place_is_refused(folder):
