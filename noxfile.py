@@ -1,6 +1,5 @@
 """Every session is a thin door to the command; what follows ``--`` is passed on."""
 
-import os
 from pathlib import Path
 
 import nox
@@ -12,18 +11,23 @@ nox.options.reuse_existing_virtualenvs = True
 RECIPES = sorted(Path("recipes").glob("*.toml"))
 PROJECT = nox.project.load_toml("pyproject.toml")
 # The tool ends its servers before it ends itself: that takes longer than nox waits by default.
-PATIENT = {"interrupt_timeout": 120.0, "terminate_timeout": 120.0}
+PATIENCE = 120.0
 
 
-def group(name: str) -> list[str]:
+def group(name: str) -> tuple[str, ...]:
     """The requirements of one dependency group."""
     return nox.project.dependency_groups(PROJECT, name)
+
+
+def patiently(session: nox.Session, *words: str) -> None:
+    """Run a command that needs time to end its servers when it is stopped."""
+    session.run(*words, interrupt_timeout=PATIENCE, terminate_timeout=PATIENCE)
 
 
 def tool(session: nox.Session, *words: str) -> None:
     """Install the tool, and uv for quick engine environments, and run one of its commands."""
     session.install(".", "uv")
-    session.run("specbundle", *words, *session.posargs, **PATIENT)
+    patiently(session, "specbundle", *words, *session.posargs)
 
 
 def bundle_session(recipe: Path) -> None:
@@ -120,7 +124,7 @@ def fast(session: nox.Session) -> None:
     """Run the tests that need neither engine nor browser."""
     session.install(".", *group("test"))
     marks = "not engine and not browser and not slow"
-    session.run("python", "-m", "pytest", "-m", marks, *session.posargs, **PATIENT)
+    patiently(session, "python", "-m", "pytest", "-m", marks, *session.posargs)
 
 
 @nox.session
@@ -128,4 +132,4 @@ def tests(session: nox.Session) -> None:
     """Run everything a user's machine can run, the real engine included."""
     session.install(".", "uv", *group("test"))
     arguments = session.posargs or ["--cov", "--cov-report=term-missing:skip-covered"]
-    session.run("python", "-m", "pytest", *arguments, **PATIENT, env=dict(os.environ))
+    patiently(session, "python", "-m", "pytest", *arguments)

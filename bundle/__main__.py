@@ -184,7 +184,7 @@ def judge(
     ] = None,
 ) -> None:
     """Judge numbers that exist already, by an assumed noise."""
-    from bundle.stages.judge_numbers import judge_numbers
+    from bundle.stages.judge_numbers import judge_numbers, lines_of
 
     results = judge_numbers(
         tuple(files or ()),
@@ -199,7 +199,7 @@ def judge(
         print(msgspec.json.format(msgspec.json.encode(rows), indent=1).decode())
     else:
         for result in results:
-            _print(result.lines())
+            _print(lines_of(result))
 
 
 @app.command()

@@ -13,10 +13,10 @@ from importlib import metadata
 from pathlib import Path
 
 import bundle
-from bundle.host.resources import resource_root
+from bundle.host.resources import Kind, resource_root
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_SHIPPED = ("templates", "recipes", "data")
+_SHIPPED: tuple[Kind, ...] = ("templates", "recipes", "data")
 
 
 def wheel_name() -> str:

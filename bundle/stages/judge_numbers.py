@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from bundle.core.bench_folder import observation_of_folders
@@ -52,6 +53,18 @@ def judge_numbers(
             target_concurrency=target_concurrency,
         ),
     )
+
+
+def lines_of(result: ObservationResult) -> Iterator[str]:
+    """One result for a person: verdict, reasons, what was found, what to do next."""
+    yield f"{result.verdict}  {result.id} ({result.file})"
+    yield f"  by an assumed noise of {100 * result.assumed_noise:g} %, not a measured one"
+    yield from (f"  - {reason}" for reason in result.reasons)
+    for found in result.findings:
+        if found.state == "TRIGGERED":
+            yield f"  {found.id}: {found.evidence}"
+            yield f"    check first: {found.check_first}; then: {found.then_check}"
+    yield from (f"  next: {one.text}" for one in result.advice)
 
 
 def _text(file: Path) -> str:
