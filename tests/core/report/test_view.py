@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bundle.core.recipe import Load, Policy, Quality, Target
+from bundle.core.recipe import Load, PackageModel, Policy, Quality, Target
 from bundle.core.report.parts import Cell, Section, Table
 from bundle.core.report.provenance import EngineEntry, Provenance, StartFacts
 from bundle.core.report.view import ReportView, view
@@ -333,3 +333,46 @@ def test_a_group_that_the_recipe_does_not_have_is_shown() -> None:
     recipe = b.recipe(quality=Quality(**msgspec.structs.asdict(b.recipe().quality)))
     made = view(results, recipe, b.head(), b.provenance())
     assert "other" in words(section(made, "decision"))
+
+
+def test_noise_floors_of_different_cells_are_a_range() -> None:
+    effects = tuple(
+        replace(row, noise_sd=0.03 if row.task == "chat" else 0.01)
+        for row in b.mixed().effects
+        if row.metric != "p95_ttft"
+    )
+    made = view(replace(b.mixed(), effects=effects), b.recipe(), b.head(), b.provenance())
+    assert "between ±1.0 % and ±3.0 %" in words(section(made, "speed").lead)
+    none = tuple(replace(row, noise_sd=None) for row in effects)
+    made = view(replace(b.mixed(), effects=none), b.recipe(), b.head(), b.provenance())
+    assert "with one block there is no interval" in words(section(made, "speed").lead)
+
+
+def test_a_metric_measured_for_some_groups_only() -> None:
+    rows = (
+        b.effect("ngram", "code", "c8", "tpot", 1.3),
+        b.effect("ngram", "code", "c8", "ttft", None),
+        b.effect("draft", "code", "c8", "e2el", 1.3),
+        replace(b.effect("eagle3", "code", "c8", "ttft", 1.3), value=None),
+    )
+    made = view(replace(b.mixed(), effects=rows), b.recipe(), b.head(), b.provenance())
+    shown = {row[1].text: texts(row)[2:] for row in table(made, "latency-table-code-ttft").rows}
+    assert shown == {
+        "ngram": ["not measured", "not measured"],
+        "draft": ["not measured", "+30 %"],
+        "eagle3": ["+30 %", "not measured"],
+    }
+
+
+def test_a_packaged_model_says_that_it_was_dequantised() -> None:
+    packaged = PackageModel(
+        distribution="d",
+        version="1",
+        wheel_sha256="a" * 64,
+        member="m",
+        member_sha256="b" * 64,
+        conversion="gguf-dequantise-bfloat16",
+        files={},
+    )
+    made = view(b.mixed(), b.recipe(models={"target": packaged}), b.head(), b.provenance())
+    assert table(made, "models-table").rows[0][3].text == "dequantised to bfloat16"

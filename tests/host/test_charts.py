@@ -1,0 +1,80 @@
+"""Charts: paths, no text, no dates, the same bytes, distinct series."""
+
+import re
+
+import pytest
+
+from bundle.core.report.parts import Chart, Panel, Point, Series
+from bundle.host.charts import MARKERS, SERIES, draw, themed
+
+POINTS = (Point(at=0, value=-3.0, lower=-6.0, upper=1.0), Point(at=1, value=40.0))
+
+
+def chart(groups: int = 3, **changes: object) -> Chart:
+    panel = Panel(
+        title="time per token (TPOT)",
+        y_label="gain, %",
+        x_label="concurrent requests",
+        categories=("1", "8"),
+        series=tuple(Series(name=f"g{i} $x$", style=i, points=POINTS) for i in range(groups)),
+        band=(1.8, None),
+        lines=((5.0, "margin"),),
+    )
+    base = {"id": "chart-a", "title": "a", "alt": "b", "table": "t", "panels": (panel, panel)}
+    return Chart(**{**base, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def drawn() -> str:
+    return draw(chart())
+
+
+def test_it_is_one_element_of_paths(drawn: str) -> None:
+    assert drawn.startswith("<svg")
+    assert drawn.endswith("</svg>")
+    assert "<text" not in drawn
+    assert "<metadata" not in drawn
+    assert "20" + "26-" not in drawn
+
+
+def test_ids_are_unique_in_a_page(drawn: str) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', drawn)
+    assert ids
+    assert len(ids) == len(set(ids))
+    assert all(name.startswith("chart-a-") for name in ids)
+    used = set(re.findall(r'href="#([^"]+)"', drawn)) | set(re.findall(r"url\(#([^)]+)", drawn))
+    assert used <= set(ids)
+
+
+def test_it_is_the_same_again(drawn: str) -> None:
+    assert draw(chart()) == drawn
+
+
+def test_more_groups_than_colours_stay_apart() -> None:
+    looks = {
+        (SERIES[i % len(SERIES)], MARKERS[(i + i // len(SERIES)) % len(MARKERS)])
+        for i in range(2 * len(SERIES))
+    }
+    assert len(looks) == 2 * len(SERIES)
+    assert draw(chart(groups=9)).startswith("<svg")
+
+
+def test_pairs_and_empty_panels_draw() -> None:
+    assert draw(chart(kind="pairs")).startswith("<svg")
+    assert draw(chart(groups=0)).startswith("<svg")
+
+
+def test_a_page_can_colour_it(drawn: str) -> None:
+    page = themed(drawn)
+    assert SERIES[0] not in page
+    assert "var(--s0)" in page
+    assert "var(--ink)" in page
+
+
+def test_series_are_legible_on_white() -> None:
+    def light(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    assert all(1.05 / (light(colour) + 0.05) >= 4.5 for colour in SERIES)
