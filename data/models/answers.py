@@ -110,8 +110,8 @@ def write(target: Llama, table: Tensor, prompts: list[list[int]], new: int) -> T
     size = (2, len(prompts), shape.kv_heads, longest + new, shape.head_dim)
     caches = [torch.zeros(size, device=device, dtype=table.dtype) for _ in target.layers]
     last = torch.empty(len(prompts), shape.hidden, device=device, dtype=table.dtype)
-    for a in range(0, len(prompts), 128):
-        part = slice(a, a + 128)
+    for a in range(0, len(prompts), 512):
+        part = slice(a, a + 512)
         seen = prefill(target, table[padded[part].to(device)], [c[:, part] for c in caches])
         last[part] = seen[torch.arange(len(seen), device=device), at[part] - 1]
     written = []

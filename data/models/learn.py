@@ -21,9 +21,8 @@ class Teacher:
     target: Llama
     table: Tensor  # (V, H)
     draft_ids: Tensor  # (Vd,) target ids of the head's reduced vocabulary, rising
-    aux_scale: (
-        Tensor  # (3,) puts the three auxiliary states on one scale; folded into fc at the end
-    )
+    # (3,) puts the three auxiliary states on one scale; folded into fc at the end
+    aux_scale: Tensor
 
     def look(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T) tokens -> final hidden states (B, T, H), scaled auxiliary states (B, T, 3H)."""
@@ -31,6 +30,14 @@ class Teacher:
             hidden, kept = self.target(self.table[tokens], AUX_LAYERS)
             scaled = [k.float() * s for k, s in zip(kept, self.aux_scale, strict=True)]
             return hidden, torch.cat(scaled, -1)
+
+    def choose(self, hidden: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (N, V) where ``w`` (B, T) is not 0, and ``w`` without what the head cannot say."""
+        with torch.no_grad():
+            wanted = hidden[w > 0] @ self.table.T
+            sayable = torch.zeros_like(w)
+            sayable[w > 0] = torch.isin(wanted.argmax(-1), self.draft_ids).to(w.dtype)
+            return wanted, w * sayable
 
 
 def imitation(student: Tensor, teacher: Tensor, weight: Tensor) -> Tensor:
@@ -42,12 +49,10 @@ def imitation(student: Tensor, teacher: Tensor, weight: Tensor) -> Tensor:
     return ((soft + hard) * weight).sum() / (2 * weight.sum().clamp(min=1e-6))
 
 
-def draft_loss(draft: Llama, teacher: Teacher, tokens: Tensor, hidden: Tensor, w: Tensor) -> Tensor:
-    """Loss of the draft on every position that has a weight."""
+def draft_loss(draft: Llama, teacher: Teacher, tokens: Tensor, wanted: Tensor, w: Tensor) -> Tensor:
+    """Loss of the draft; ``wanted`` are the target's logits (N, V) where ``w`` (B, T) is not 0."""
     seen, _ = draft(teacher.table[tokens].float())
     chosen, table = w > 0, teacher.table
-    with torch.no_grad():
-        wanted = hidden[chosen] @ table.T
     return imitation(seen[chosen].to(table.dtype) @ table.T, wanted, w[chosen])
 
 
@@ -68,11 +73,8 @@ def head_steps(head: Head, teacher: Teacher, tokens: Tensor, aux: Tensor) -> Ite
 def head_loss(
     head: Head, teacher: Teacher, tokens: Tensor, hidden: Tensor, aux: Tensor, w: Tensor
 ) -> Tensor:
-    """Loss of the head over its drafting steps, where the target's choice is in its vocabulary."""
+    """Loss of the head over its drafting steps; ``w`` is 0 where it cannot say what is right."""
     rows, loss = teacher.table[teacher.draft_ids], torch.zeros((), device=w.device)
-    with torch.no_grad():
-        best = torch.cat([(h @ teacher.table.T).argmax(-1)[None] for h in hidden])
-        w = w * torch.isin(best, teacher.draft_ids)
     for j, seen in enumerate(head_steps(head, teacher, tokens, aux)):
         later = ahead(w, 1 + j)
         chosen = later > 0

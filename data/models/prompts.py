@@ -10,15 +10,15 @@ import random
 from collections.abc import Callable
 
 VERBS = (
-    "shift", "clamp", "blend", "trim", "round", "invert", "offset", "boost", "damp", "wrap",
-    "merge", "encode", "pad", "count", "mask", "rotate", "score", "rank", "tax", "fee",
-    "area", "delay", "weight", "price", "level", "gain", "step", "bonus", "limit", "charge",
+    "slide", "clamp", "blend", "shave", "round", "invert", "offset", "boost", "damp", "wrap",
+    "merge", "encode", "pad", "tally", "mask", "rotate", "grade", "rank", "tax", "fee",
+    "sweep", "delay", "burden", "quote", "hash", "gain", "step", "bonus", "limit", "charge",
 )  # fmt: skip
 NOUNS = (
-    "", "_total", "_price", "_signal", "_order", "_pixel", "_angle", "_amount", "_minutes",
-    "_ratio", "_index", "_volume", "_speed", "_budget", "_points", "_part", "_node", "_token",
+    "_total", "_price", "_signal", "_order", "_pixel", "_angle", "_amount", "_minutes", "_ratio",
+    "_index", "_volume", "_speed", "_budget", "_points", "_part", "_node", "_token", "_stock",
 )  # fmt: skip
-ARGUMENTS = ("x", "n", "amount", "number", "item", "data", "size", "total", "a", "count")
+ARGUMENTS = ("amount", "entry", "item", "data", "size", "total", "base", "reading", "units", "raw")
 OPERATORS = ("+", "-", "*", "//", "%", "**")
 
 REQUESTS = (
@@ -33,7 +33,7 @@ REQUESTS = (
     "Only edit the {what} of {name}, making it {new}; all others stay the same. Reply with Python.",
     "Only set {name} to use {new} as {what}; do not alter any other line. Repeat the full program.",
     "Copy the following file exactly.",
-    "Repeat this code word for word.",
+    "Type this program out once more without any change.",
     "Add a short docstring to {name} and print the full module.",
     "Rename {name} to {name}_new everywhere and output the file.",
     "Write out this Python file again, with {new} instead of the old {what} in {name}.",
@@ -142,7 +142,8 @@ def _methods(rng: random.Random) -> tuple[str, list[str]]:
     field, title = rng.choice(ARGUMENTS), rng.choice(("Counter", "Meter", "Cart", "Robot", "Clock"))
     head = f"class {title}:\n    def __init__(self, {field}):\n        self.{field} = {field}"
     return "constant", [head] + [
-        f"    def {v}(self):\n        return self.{field} {rng.choice('+-*')} {rng.randint(2, 60)}"
+        f"    def {v}{rng.choice(NOUNS)}(self):\n"
+        f"        return self.{field} {rng.choice('+-*')} {rng.randint(2, 60)}"
         for v in rng.sample(VERBS, rng.randint(3, 8))
     ]
 

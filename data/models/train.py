@@ -64,13 +64,14 @@ def train(
     for step in range(1, a.steps + 1):
         tokens, weight = (x.to(a.device) for x in texts.padded(next(source)))
         hidden, aux = teacher.look(tokens)
+        wanted, sayable = teacher.choose(hidden, weight)
         losses = []
         for model, (adam, schedule) in zip(students, tools, strict=True):
             with torch.autocast(a.device, torch.bfloat16, enabled=a.bf16):
                 if model is draft:
-                    loss = draft_loss(draft, teacher, tokens, hidden, weight)
+                    loss = draft_loss(draft, teacher, tokens, wanted, weight)
                 else:
-                    loss = head_loss(head, teacher, tokens, hidden, aux, weight)
+                    loss = head_loss(head, teacher, tokens, hidden, aux, sayable)
             adam.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -137,8 +138,8 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--device", default="cpu")
     p.add_argument("--bf16", action="store_true", help="compute in bfloat16")
     for name, value in (
-        ("seed", 20), ("code", 16000), ("chat", 24000), ("answer-tokens", 192), ("rows", 1024),
-        ("steps", 2600), ("batch-tokens", 16384), ("draft-layers", 2), ("draft-inner", 512),
+        ("seed", 20), ("code", 10000), ("chat", 18000), ("answer-tokens", 192), ("rows", 4096),
+        ("steps", 1400), ("batch-tokens", 16384), ("draft-layers", 2), ("draft-inner", 512),
         ("head-inner", 1024), ("draft-vocab", 8192), ("held-out", 200), ("log-every", 50),
     ):  # fmt: skip
         p.add_argument(f"--{name}", type=int, default=value)
