@@ -21,9 +21,14 @@ def convert(source: Path, folder: Path) -> None:
         gguf_file=source.name,
         dtype=torch.bfloat16,
         quantization_config=transformers.GgufConfig(dequantize=True),
+        local_files_only=True,
     )
     model.save_pretrained(folder)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+    # Said here, since the tokenizer's saved configuration repeats it: the file must not depend on
+    # whether the environment happens to be offline.
+    tokenizer = transformers.AutoTokenizer.from_pretrained(
+        source.parent, gguf_file=source.name, local_files_only=True
+    )
     tokenizer.save_pretrained(folder)
 
 
