@@ -70,8 +70,8 @@ def config_differences(baseline: Sequence[Start], group: Sequence[Start]) -> tup
 
 
 def _between(a: Start, b: Start) -> Iterator[str]:
-    if a.facts is None or b.facts is None:
-        return
+    assert a.facts is not None
+    assert b.facts is not None
     for name, first, second in _leaves_apart(a.facts, b.facts):
         if not _FOLLOWS.match(name) and not _ENGINE.match(name):
             yield f"{name}: {first} for {a.run.group}, {second} for {b.run.group}"

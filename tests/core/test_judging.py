@@ -794,3 +794,19 @@ def test_kv_needs_are_known_for_concurrency_and_a_stated_length():
 def test_notes_say_eager():
     serve = replace(recipe().serve, flags={**recipe().serve.flags, "enforce-eager": True})
     assert any("eager mode" in n for n in judge(good(serve=serve)).notes)
+
+
+def test_limits_that_are_all_off_are_all_said():
+    policy = replace(recipe().policy, limits_off=made.ALL_LIMITS)
+    found = verdict(good(policy=policy))
+    assert found.verdict == "SHIP"
+    assert {x.name: x.state for x in found.limits} == dict.fromkeys(made.ALL_LIMITS, "OFF")
+
+
+def test_a_sweep_without_acceptance_names_speed_alone():
+    given = swept({"eagle3": {1: 1.5, 8: 0.9}, "eagle3-k1": {1: 1.2, 8: 1.1},
+                   "eagle3-k5": {1: 1.8, 8: 0.7}})  # fmt: skip
+    for group in ("eagle3", "eagle3-k1", "eagle3-k5"):
+        given = made.change_cells(given, group, lambda c: replace(c, counters=None))
+    best = next(a for a in judge(given).advice if a.id == "best-k")
+    assert "length" not in best.text
