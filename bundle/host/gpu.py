@@ -7,15 +7,12 @@ No GPU, no driver or no library give no devices; that is never an error here. Wh
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 
-import msgspec
 import pynvml
 from msgspec import Struct
 
@@ -23,7 +20,6 @@ from bundle.core.gpu_samples import GpuSample
 from bundle.errors import HostError
 
 MIB = 1024**2
-SAMPLE_SECONDS = 0.1
 FREE_SECONDS = 120.0
 FREE_POLL = 0.25
 IDLE_SLACK_MIB = 512.0
@@ -218,49 +214,3 @@ def _by_uuid(word: str, nvml: Any) -> int:
         return int(nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID(word.encode())))
     except nvml.NVMLError:
         return -1
-
-
-class Sampler:
-    """A thread that samples the devices into a file while a cell runs. Nothing without devices."""
-
-    def __init__(self, gpus: Sequence[Gpu], path: Path, *, seconds: float = SAMPLE_SECONDS) -> None:
-        self._gpus = gpus
-        self._path = path
-        self._seconds = seconds
-        self._cell: str | None = None
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Sampler:
-        if self._gpus:
-            self._thread = threading.Thread(target=self._work, name="gpu-samples", daemon=True)
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    @contextmanager
-    def during(self, cell: str) -> Iterator[None]:
-        """Mark the samples of the block with the cell's key."""
-        self._cell = cell
-        try:
-            yield
-        finally:
-            self._cell = None
-
-    def _work(self) -> None:
-        encode = msgspec.json.Encoder().encode
-        with self._path.open("ab", buffering=0) as out:
-            while not self._stop.wait(self._seconds):
-                cell = self._cell
-                if cell is not None:
-                    lines = [encode(gpu.sample(cell)) + b"\n" for gpu in self._gpus]
-                    out.write(b"".join(lines))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import socket
 
+import psutil
+
 from bundle.errors import HostError
 
 LOOPBACK = "127.0.0.1"
@@ -41,3 +43,16 @@ def require_free(port: int) -> int:
                 next_step="leave --port out to have a free one chosen, or name another",
             ) from None
     return port
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether this process or one below it listens on the port."""
+    try:
+        top = psutil.Process(pid)
+        return any(
+            link.status == psutil.CONN_LISTEN and link.laddr.port == port
+            for process in (top, *top.children(recursive=True))
+            for link in process.net_connections(kind="tcp")
+        )
+    except psutil.NoSuchProcess:
+        return False

@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import httpx
-import psutil
 from msgspec import Struct
 
 from bundle.errors import ServerError
 from bundle.host import guardian
 from bundle.host.leftovers import KILL_SECONDS, end_noted
-from bundle.host.ports import LOOPBACK, PortTaken
+from bundle.host.ports import LOOPBACK, PortTaken, listens
 
 POLL_SECONDS = 0.1
 DYING_SECONDS = 15.0
@@ -144,7 +143,7 @@ class Server:
 
     def _require_own_answer(self) -> None:
         """Somebody else's server may answer on our port while ours is still importing."""
-        if self._pgid is None or not _listens(self._pgid, self.spec.port):
+        if self._pgid is None or not listens(self._pgid, self.spec.port):
             raise PortTaken(
                 "expected an answer of the server just started, found another program's",
                 where=self.base_url,
@@ -250,16 +249,3 @@ def _write(process: subprocess.Popen[bytes], text: str) -> None:
 def _close(stream: IO[bytes] | None) -> None:
     if stream is not None:
         stream.close()
-
-
-def _listens(pid: int, port: int) -> bool:
-    """Whether this process or one below it listens on the port."""
-    try:
-        top = psutil.Process(pid)
-        return any(
-            link.status == psutil.CONN_LISTEN and link.laddr.port == port
-            for process in (top, *top.children(recursive=True))
-            for link in process.net_connections(kind="tcp")
-        )
-    except psutil.NoSuchProcess:
-        return False

@@ -148,7 +148,9 @@ def _spec(run: Run) -> ServerSpec:
         **recipe.serve.env,
         **run.group.env,
     }
-    run.notes.argv, run.notes.env = scrub_argv(argv), env
+    home = ctx.environ.get("HOME", "")
+    run.notes.argv = tuple(_without_home(word, home) for word in scrub_argv(argv))
+    run.notes.env = {name: _without_home(value, home) for name, value in env.items()}
     run.notes.preloaded = tuple(path.name for path in libraries)
     return ServerSpec(
         argv=argv,
@@ -159,6 +161,11 @@ def _spec(run: Run) -> ServerSpec:
         ready_seconds=recipe.serve.ready_timeout,
         stop_seconds=float(recipe.serve.flags.get("shutdown-timeout", 0)) + STOP_GRACE,
     )
+
+
+def _without_home(text: str, home: str) -> str:
+    """Paths below the user's home begin with ``~`` in records: they would tell who it was."""
+    return text.replace(home.rstrip("/"), "~") if len(home) > 1 else text
 
 
 def _command(engine: Engine) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from bundle.core.records import CellRecord
 from bundle.errors import EngineError, InputError, ServerError
 from bundle.host.bench import ServerHangs
 from bundle.host.folders import write_whole
-from bundle.host.gpu import Sampler
+from bundle.host.gpu_sampler import Sampler
 from bundle.host.http_client import Client, chat_pass
 from bundle.host.server import Server
 from bundle.stages.measure_context import Run

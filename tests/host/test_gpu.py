@@ -8,7 +8,8 @@ import pytest
 
 from bundle.core.gpu_samples import parse_samples, summary
 from bundle.errors import HostError
-from bundle.host.gpu import Sampler, open_gpus
+from bundle.host.gpu import open_gpus
+from bundle.host.gpu_sampler import Sampler
 
 
 class FakeError(Exception):

@@ -417,6 +417,14 @@ def test_compile_caches(make, state):
     assert old.exists() == (state != "cold")
 
 
+def test_records_do_not_tell_whose_machine_it_was(make, tmp_path):
+    ctx = make(env={"HOME": f"{tmp_path}/"})
+    record = measure_run(PLAN, ctx)
+    assert "~/snapshot" in record.argv
+    assert record.env["VLLM_CACHE_ROOT"] == "~/caches/shared/vllm"
+    assert str(tmp_path) not in str(record)
+
+
 def test_secrets_do_not_reach_the_record(make):
     ctx = make(env={"HF_TOKEN": "hf_" + "a" * 30})
     record = measure_run(PLAN, ctx)
