@@ -42,7 +42,7 @@ class Repo:
     other_sizes: dict[str, int] = field(default_factory=dict)
     #: The commit that the listing names instead of the one asked for.
     other_commit: str = ""
-    #: Large content is cut off after so many bytes, so many times.
+    #: Weights are cut off after so many bytes, so many times.
     cut_after: int = 0
     cuts: int = 0
     #: With the last cut the server falls silent altogether.
@@ -147,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         self.send_header("Content-Length", str(len(data) - start))
         self.end_headers()
-        if body and large and repo.cuts:
+        if body and path.endswith(".safetensors") and repo.cuts:
             repo.cuts -= 1
             self.wfile.write(data[start : start + repo.cut_after])
             self.hub.down = repo.then_down and not repo.cuts

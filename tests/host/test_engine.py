@@ -51,6 +51,18 @@ def _ensure(folder: Path, lines: list[str] | None = None, uv: str | None = None)
     )
 
 
+def test_pip_takes_over_where_uv_fails(tiny: Path) -> None:
+    broken = tiny / "bin/uv"
+    broken.write_text("#!/bin/sh\necho it broke\nexit 2\n")
+    broken.chmod(0o755)
+    env = _ensure(tiny, uv=str(broken))
+    assert installed(env.python)["alpha"] == "1.0"
+    assert '"tiny.packages.lock":"pip"' in (env.bin.parent / MARKER).read_text()
+    log = next((tiny / "engines").glob("*.log")).read_text()
+    # Two lists with one index each, one list that names a second index.
+    assert log.count("it broke") == 4
+
+
 @pytest.mark.parametrize("program", ["pip", "uv"])
 def test_an_environment_has_exactly_what_its_lock_says(tiny: Path, program: str) -> None:
     uv = find_uv() if program == "uv" else None

@@ -78,7 +78,7 @@ def test_every_part_counts_for_the_hash(locks: Path) -> None:
     toml = locks / "tiny.toml"
     toml.write_text(toml.read_text() + "# a comment is no change\n")
     assert lock_sha256("tiny", locks) == before
-    toml.write_text(toml.read_text().replace('platform = "any"', 'platform = "other"'))
+    toml.write_text(toml.read_text().replace("manylinux_2_31", "manylinux_2_35"))
     assert lock_sha256("tiny", locks) != before
 
 

@@ -89,9 +89,9 @@ def write_engine(folder: Path, *, needs: str = "sh") -> tuple[Path, Path]:
     (locks / "tiny.toml").write_text(f'''
 schema = "specbundle.engine/1"
 python = "{sys.version_info[0]}.{sys.version_info[1]}"
-platform = "any"
+platform = "x86_64-manylinux_2_31"
 disk_gib = 0.1
-requirements = ["alpha"]
+requirements = ["alpha", "beta"]
 
 [[parts]]
 file = "tiny.packages.lock"
@@ -106,6 +106,7 @@ file = "tiny.build.lock"
 feature = "suffix"
 needs = ["{needs}"]
 sdists = ["fast-suffix"]
+requirements = ["fast-suffix==0.3.0", "tool"]
 
 [metadata_wheel]
 distribution = "vllm"

@@ -190,7 +190,7 @@ def test_a_cut_connection_is_resumed_where_it_was_cut(bench: Bench) -> None:
 def test_the_next_start_fetches_only_what_is_missing(bench: Bench) -> None:
     # The small ones come first, so that some arrive before the cut.
     bench.repo.commits[COMMIT] = dict(sorted(_files().items(), key=lambda row: len(row[1])))
-    bench.repo.cut_after, bench.repo.cuts, bench.repo.then_down = 1000, 2, True
+    bench.repo.cut_after, bench.repo.cuts, bench.repo.then_down = 1000, 1, True
     first = bench.fetch()
     assert first["code"] == 5
     assert "the same command resumes" in first["error"] or "reached" in first["error"]
