@@ -20,7 +20,7 @@ from bundle.core.evidence import Evidence
 from bundle.core.explain import break_even_of
 from bundle.core.findings import checklist
 from bundle.core.quality import judge_quality
-from bundle.core.results import Acceptance, Results, VerdictRow
+from bundle.core.results import Acceptance, QualityRow, Results, VerdictRow
 from bundle.core.splits import split_rows
 from bundle.core.subjects import Context, subjects_of
 from bundle.core.sweeps import sweep_advice
@@ -42,6 +42,7 @@ def judge(evidence: Evidence) -> Results:
     subjects = subjects_of(evidence, context)
     findings = checklist(subjects)
     verdicts = decide(evidence, Decided(fits=fits, findings=findings, quality=quality))
+    rows = tuple(one.row for one in quality.values())
     return Results(
         recipe=evidence.recipe.name,
         target=evidence.recipe.design.target.label,
@@ -54,13 +55,13 @@ def judge(evidence: Evidence) -> Results:
         break_even=break_even_of(evidence, fits, acceptance),
         findings=findings,
         advice=(*sweep_advice(evidence, fits, acceptance), *advise(subjects, findings)),
-        quality=tuple(one.row for one in quality.values()),
+        quality=rows,
         capacity=capacity_rows(evidence),
         failed=failed_runs(evidence),
         aa=aa_rows(evidence, fits),
         splits=split_rows(evidence, fits),
         starts_per_group=_starts(evidence),
-        notes=_notes(evidence, verdicts),
+        notes=_notes(evidence, verdicts, rows),
     )
 
 
@@ -92,16 +93,19 @@ def _starts(evidence: Evidence) -> dict[str, int]:
     }
 
 
-def _notes(evidence: Evidence, verdicts: Sequence[VerdictRow]) -> tuple[str, ...]:
+def _notes(
+    evidence: Evidence, verdicts: Sequence[VerdictRow], quality: Sequence[QualityRow]
+) -> tuple[str, ...]:
     """What a reader must know beside the numbers."""
-    notes = [f"{len(verdicts)} verdicts were made, one for each method and task."]
+    count = f"{len(verdicts)} verdict{' was' if len(verdicts) == 1 else 's were'} made"
+    notes = [f"{count}, one for each method and task."]
     if evidence.looks:
         looked = ", ".join(map(str, evidence.looks))
         notes.append(
             f"These data were judged before, at {looked} blocks: the error allowed is divided by "
             f"{max(len(evidence.looks) + 1, evidence.recipe.design.looks)}."
         )
-    if not evidence.gaps:
+    if not evidence.gaps and any(row.first_divergences for row in quality):
         notes.append(
             "The baseline was not asked again at first divergences: whether they are near ties is "
             "not known."

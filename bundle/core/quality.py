@@ -1,25 +1,24 @@
 """Quality and outputs of a group against its baseline, out of replies and their checks.
 
 One score per item, the majority over starts; items on which the baselines disagree among
-themselves are excluded (:mod:`bundle.core.paired` has the tests). Outputs are compared by token
-ids where both sides have them, else by text.
+themselves are excluded (:mod:`bundle.core.paired` has the tests).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from bundle.core.design import baseline
 from bundle.core.evidence import Evidence, Start
 from bundle.core.findings.subject import QualityFacts
+from bundle.core.outputs import EARLY_TOKENS, Outputs, compare_outputs, replies_by_item
 from bundle.core.paired import ItemScores, Quality, compare, majority, sign_test
 from bundle.core.records import Reply
-from bundle.core.results import Divergence, QualityRow
+from bundle.core.results import QualityRow
 
-EARLY_TOKENS = 16
 WIDE_GAP = 1.0
 WIDE_GAPS_ALLOWED = 1
 SHOWN_DIVERGENCES = 8
@@ -28,37 +27,11 @@ _EARLY_P = 0.05
 Output = tuple[int, ...] | str
 
 
-class Outputs(Struct, frozen=True, kw_only=True):
-    """How often outputs left the baseline's, item by item.
-
-    ``diverged`` items have baselines that agree and a method that differs; ``wavering`` ones have
-    baselines that disagree, both out of ``items`` that two baselines of a block answered.
-    ``compared`` and ``identical`` count replies. Positions are output tokens, counted from 0.
-    """
-
-    items: int
-    compared: int
-    identical: int
-    aa_compared: int
-    aa_identical: int
-    diverged: int
-    wavering: int
-    p: float
-    early: int
-    aa_early: int
-    divergences: tuple[Divergence, ...]
-
-
 class GroupQuality(Struct, frozen=True, kw_only=True):
     """The row for the report, and the facts for the rules."""
 
     row: QualityRow
     facts: QualityFacts
-
-
-def replies_by_item(start: Start) -> dict[str, Reply]:
-    """The replies of one start that are replies: errors without text are none."""
-    return {r.item: r for r in start.replies if r.error is None or r.text or r.token_ids}
 
 
 def judge_quality(evidence: Evidence, group: str) -> GroupQuality:
@@ -143,78 +116,6 @@ def _broken_replies(base: Sequence[Start], mine: Sequence[Start]) -> tuple[int, 
 
 def _is_broken(reply: Reply) -> bool:
     return reply.completion_tokens <= 1 or not reply.text.strip()
-
-
-def compare_outputs(base: Sequence[Start], mine: Sequence[Start]) -> Outputs:
-    """Compare block by block: the method with the block's first baseline, that with the last.
-
-    An item counts by the majority of its blocks.
-    """
-    events: dict[str, list[tuple[bool, bool]]] = {}
-    pairs: list[tuple[bool, bool | None]] = []
-    found: dict[str, Divergence] = {}
-    early: set[str] = set()
-    aa_early: set[str] = set()
-    for first, last, method in _triples(base, mine):
-        for item, mine_reply in method.items():
-            if item not in first:
-                continue
-            a, m = first[item], mine_reply
-            b = last.get(item)
-            same_ab = None if b is None else _equal(a, b)
-            pairs.append((_equal(a, m), same_ab))
-            if same_ab is not None:
-                events.setdefault(item, []).append((same_ab and not _equal(a, m), not same_ab))
-            position = first_difference(a, m)
-            if same_ab is not False and position is not None:
-                found.setdefault(item, _divergence(item, position, a, m))
-                early |= {item} if position < EARLY_TOKENS else set()
-            aa_position = None if b is None else first_difference(a, b)
-            aa_early |= {item} if aa_position is not None and aa_position < EARLY_TOKENS else set()
-    diverged = sum(majority([d for d, _ in seen]) is True for seen in events.values())
-    wavering = sum(majority([w for _, w in seen]) is True for seen in events.values())
-    return Outputs(
-        items=len(events),
-        compared=len(pairs),
-        identical=sum(same for same, _ in pairs),
-        aa_compared=sum(same is not None for _, same in pairs),
-        aa_identical=sum(same is True for _, same in pairs),
-        diverged=diverged,
-        wavering=wavering,
-        p=sign_test(diverged, wavering),
-        early=len(early),
-        aa_early=len(aa_early),
-        divergences=tuple(sorted(found.values(), key=lambda d: (d.position, d.item))),
-    )
-
-
-def _triples(
-    base: Sequence[Start], mine: Sequence[Start]
-) -> Iterator[tuple[dict[str, Reply], dict[str, Reply], dict[str, Reply]]]:
-    """First baseline, last baseline and method of every block that has a baseline and a method."""
-    for start in mine:
-        block = [s for s in base if s.run.block == start.run.block]
-        if block:
-            last = replies_by_item(block[-1]) if len(block) > 1 else {}
-            yield replies_by_item(block[0]), last, replies_by_item(start)
-
-
-def _equal(a: Reply, b: Reply) -> bool:
-    if a.token_ids is None or b.token_ids is None:
-        return a.text == b.text
-    return a.token_ids == b.token_ids
-
-
-def first_difference(a: Reply, b: Reply) -> int | None:
-    """The first output token that differs; None where none does or token ids are missing."""
-    if a.token_ids is None or b.token_ids is None or a.token_ids == b.token_ids:
-        return None
-    shared = min(len(a.token_ids), len(b.token_ids))
-    return next((i for i in range(shared) if a.token_ids[i] != b.token_ids[i]), shared)
-
-
-def _divergence(item: str, position: int, a: Reply, b: Reply) -> Divergence:
-    return Divergence(item=item, position=position, baseline_text=a.text, group_text=b.text)
 
 
 def _doubts(outputs: Outputs, gaps: Mapping[str, float]) -> tuple[str, ...]:

@@ -11,13 +11,24 @@ from bundle.core import confounds
 from bundle.core.acceptance import check_requests, check_trimming
 from bundle.core.design import baseline, cells, expanded_groups
 from bundle.core.effects import PERCENTILES, CellFit, Key, geometric_mean
-from bundle.core.evidence import CellEvidence, Evidence, Start
+from bundle.core.evidence import Evidence, Start
 from bundle.core.findings.subject import Arm, Band, LoadPoint, Rates, Subject
 from bundle.core.limits import kv_needed, kv_tokens
 from bundle.core.quality import GroupQuality, normal_lengths
-from bundle.core.quality_pass import MISSING_STATS
 from bundle.core.recipe import Group, Load
 from bundle.core.results import Acceptance
+from bundle.core.start_facts import (
+    causes,
+    eager_mode,
+    is_dummy,
+    is_synthetic,
+    missing_metrics,
+    missing_requests,
+    prefix_cache_off,
+    prompt_differences,
+    started,
+    throttle_reasons,
+)
 from bundle.core.verdict_records import CLOSED_LOOP, OPEN_LOOP
 
 
@@ -59,8 +70,8 @@ def _of_group(evidence: Evidence, context: Context, group: Group) -> Iterator[Su
             effects=bands(context.fits, group.name, cell.task, cell.load),
             acceptance=_rates(evidence, context, group, cell.task, cell.load),
             quality=quality.facts if quality else None,
-            started=_started(mine),
-            log_causes=_causes(mine),
+            started=started(mine),
+            log_causes=causes(mine),
             reference=None if confounds.is_plain_decode(base) else "a speculative server",
             reference_plain=confounds.is_plain_decode(base),
             identical=confounds.identical(base, mine),
@@ -68,8 +79,8 @@ def _of_group(evidence: Evidence, context: Context, group: Group) -> Iterator[Su
             engine_differences=confounds.engine_differences(base, mine),
             eager_meant=bool(recipe.serve.flags.get("enforce-eager", False)),
             prefix_cache_off=prefix_cache_off(recipe.serve.flags),
-            synthetic=_synthetic(group, mine),
-            dummy=_dummy(evidence, mine),
+            synthetic=is_synthetic(group, mine),
+            dummy=is_dummy(evidence, mine),
             prompt_differences=prompt_differences(base, mine, cell.task),
             metrics_missing=missing,
             metrics_expected=expected,
@@ -121,7 +132,7 @@ def _arm(
         tokens=tuple(float(b.output_tokens) for b in benches),
         expected_tokens=expected.pop() if len(expected) == 1 else None,
         requests=sum(b.completed for b in benches) if benches else None,
-        missing=_missing(found),
+        missing=missing_requests(found),
         failed=sum(b.failed for b in benches) if benches else None,
         preemptions=sum(c.preemptions for c in counters) if counters else None,
         prefix_hits=sum(c.prefix_hits for c in counters) if counters else None,
@@ -131,11 +142,11 @@ def _arm(
         excess_requests=sum(max(0, c.requests_finished - b.completed) for b, c in both)
         if both
         else None,
-        eager=_eager(starts),
+        eager=eager_mode(starts),
         kv_tokens=kv_tokens(evidence, group),
         kv_launches=(kv_tokens(evidence, group),),
         mean_length=mean_length,
-        throttled=_throttled(found),
+        throttled=throttle_reasons(found),
         denied=next((c.gpu.denied for c in found if c.gpu and c.gpu.denied), None),
     )
 
@@ -148,30 +159,6 @@ def _values(fits: Mapping[Key, CellFit], group: str, task: str, load: str) -> di
             if value is not None:
                 found[metric] = value
     return found
-
-
-def _missing(found: Sequence[CellEvidence]) -> int:
-    """Requests that never came back: of the bench, or at least one for a cell without a result."""
-    lost = 0
-    for cell in found:
-        if cell.bench is None:
-            lost += 1
-        else:
-            lost += max(0, cell.bench.planned - cell.bench.completed - cell.bench.failed)
-    return lost
-
-
-def _eager(starts: Sequence[Start]) -> bool | None:
-    known = [s.facts.enforce_eager for s in starts if s.facts is not None]
-    stated = [eager for eager in known if eager is not None]
-    return any(stated) if stated else None
-
-
-def _throttled(found: Sequence[CellEvidence]) -> tuple[str, ...] | None:
-    if not found or any(c.gpu is None or c.gpu.denied for c in found):
-        return None
-    reasons = [reason for c in found if c.gpu for reason in c.gpu.throttle_reasons]
-    return tuple(dict.fromkeys(reasons))
 
 
 def _rates(
@@ -211,79 +198,6 @@ def _mismatches(
     if not any(check.compared for check in checks):
         return None
     return tuple(text for check in checks for text in check.problems)
-
-
-def _started(starts: Sequence[Start]) -> bool | None:
-    """False where any start of the group ended before it was ready; None where none was tried."""
-    if not starts:
-        return None
-    return not any(s.run.status == "failed" and s.facts is None for s in starts)
-
-
-def _causes(starts: Sequence[Start]) -> tuple[tuple[str, str], ...]:
-    causes = [(s.folder, s.run.cause) for s in starts if s.run.cause is not None]
-    return tuple(
-        (cause.id, f"{folder}: {cause.text}" + (f" ({cause.line})" if cause.line else ""))
-        for folder, cause in causes
-    )
-
-
-def prefix_cache_off(flags: Mapping[str, object]) -> bool:
-    """Whether the recipe switches prefix caching off."""
-    return bool(flags.get("no-enable-prefix-caching", False))
-
-
-def _synthetic(group: Group, starts: Sequence[Start]) -> bool | None:
-    """From the resolved configuration where it is known, else from the recipe."""
-    if group.speculative is None:
-        return False
-    for start in starts:
-        config = (start.facts.config or {}) if start.facts else {}
-        resolved = config.get("speculative_config") or {}
-        if resolved.get("rejection_sample_method") == "synthetic":
-            return True
-    return group.speculative.rejection_sample_method == "synthetic"
-
-
-def _dummy(evidence: Evidence, starts: Sequence[Start]) -> bool:
-    formats = [evidence.recipe.serve.flags.get("load-format")]
-    for start in starts:
-        config = (start.facts.config or {}) if start.facts else {}
-        formats.append((config.get("load_config") or {}).get("load_format"))
-    return evidence.recipe.dummy_weights or "dummy" in formats
-
-
-def prompt_differences(
-    base: Sequence[Start], mine: Sequence[Start], task: str
-) -> tuple[str, ...] | None:
-    """Rendered prompts that differ between starts, or between the two request paths of one."""
-    checks = [(s, c) for s in (*base, *mine) for c in s.run.prompts if c.task == task]
-    found = [
-        f"{s.folder}: chat and completions paths give other token ids"
-        for s, c in checks
-        if c.chat_sha256 != c.completions_sha256
-    ]
-    hashes = [{c.completions_sha256 for s, c in checks if s in side} for side in (base, mine)]
-    if hashes[0] and hashes[1] and len(hashes[0] | hashes[1]) > 1:
-        found.append(f"prompts of {task} have other token ids on one side")
-    asked = [
-        {r.item: r.prompt_sha256 for s in side for r in s.replies if r.prompt_sha256}
-        for side in (base, mine)
-    ]
-    shared = asked[0].keys() & asked[1].keys()
-    differ = sorted(item for item in shared if asked[0][item] != asked[1][item])
-    if differ:
-        found.append(f"{len(differ)} prompts of the quality pass differ, such as {differ[0]}")
-    known = bool(hashes[0] and hashes[1]) or bool(shared)
-    return tuple(found) if found or known else None
-
-
-def missing_metrics(starts: Sequence[Start]) -> tuple[int | None, int | None]:
-    """Replies of a speculative group without acceptance figures, and replies that should have."""
-    replies = [r for s in starts for r in s.replies if r.error in (None, MISSING_STATS)]
-    if not replies:
-        return None, None
-    return sum(r.speculative is None for r in replies), len(replies)
 
 
 def _points(

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from bundle.core import confounds, effects, quality, sweeps
+from bundle.core import confounds, effects, outputs, quality, sweeps
 from bundle.core.advice import schedule_of
 from bundle.core.findings.subject import Band, LoadPoint
 from bundle.core.judging import judge
@@ -601,7 +601,7 @@ def compared(base, mine, rounds=1):
 
     starts = tuple(answer(s) for s in given.starts)
     given = replace(given, starts=starts)
-    return quality.compare_outputs(
+    return outputs.compare_outputs(
         [s for s in given.of("baseline") if s.replies], [s for s in given.of("eagle3") if s.replies]
     )
 
@@ -656,7 +656,7 @@ def test_a_method_without_a_baseline_in_its_block_is_not_compared():
 
 def test_text_stands_in_for_missing_token_ids():
     a, b = made.reply(), made.reply(token_ids=None)
-    assert quality.first_difference(a, b) is None
+    assert outputs.first_difference(a, b) is None
     given = with_quality(evidence(only(EAGLE)), count=4, group="eagle3")
     bare = made.change_starts(
         given,

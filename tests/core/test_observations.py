@@ -492,6 +492,24 @@ def test_aliases_seconds_and_medians():
     assert "2.000 times" in result.reasons[0]
 
 
+def test_windows_may_bring_their_rounds():
+    rows = [{"accepted": 2, "drafted": 4, "rounds": 2}, {"accepted": 4, "drafted": 4, "rounds": 2}]
+    found = judged(report([{"acceptance": {"windows": rows}}])).acceptance
+    assert found["mean_acceptance_length"] == 2.5
+
+
+def test_settings_of_a_cell_outrank_those_of_the_head():
+    cell = timed(100, 150)
+    cell["baseline"]["enforce_eager"] = True
+    result = judged(report([cell], enforce_eager=False))
+    assert {"eager-baseline", "configs-differ"} <= fired(result)
+
+
+def test_seconds_in_an_arm_become_milliseconds():
+    cell = {"baseline": {"mean_ttft_s": 0.01}, "speculative": {"p50_ttft_s": 0.02}}
+    assert "ttft-regression" in fired(judged(report([cell])))
+
+
 def test_a_figure_of_zero_is_no_figure():
     assert "no-baseline-timing" in fired(judged(report([timed(100, 0)])))
 
