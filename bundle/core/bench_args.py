@@ -11,6 +11,9 @@ from msgspec import Struct
 from bundle.core.design import Cell
 from bundle.core.workloads import Prompt
 
+WARM_TOKENS = 16
+"""Output tokens of a warming request: enough for some rounds of proposing and verifying."""
+
 ROW_LENGTH = -1
 """What ``--custom-output-len`` gets when every row names its own output length."""
 
@@ -57,8 +60,8 @@ def load_vector(cell: Cell) -> list[str]:
 
 
 def warmup_cell(cell: Cell, requests: int) -> Cell:
-    """The same load with fewer requests, for the call before the measured one."""
-    return msgspec.structs.replace(cell, requests=requests)
+    """The same load with fewer and shorter requests, for the call before the measured one."""
+    return msgspec.structs.replace(cell, requests=requests, output_tokens=WARM_TOKENS)
 
 
 def sampled_rows(rows: int, requests: int, seed: int) -> tuple[int, ...]:

@@ -10,7 +10,13 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 
-from bundle.core.bench_args import BenchTarget, bench_vector, requested_lengths, warmup_cell
+from bundle.core.bench_args import (
+    WARM_TOKENS,
+    BenchTarget,
+    bench_vector,
+    requested_lengths,
+    warmup_cell,
+)
 from bundle.core.bench_result import fault, parse_bench
 from bundle.core.design import Cell
 from bundle.core.jsonl import to_jsonl
@@ -24,9 +30,6 @@ from bundle.host.http_client import Client, chat_pass
 from bundle.host.server import Server
 from bundle.stages.measure_context import Run
 from bundle.stages.measure_facts import check_prompts, write_facts
-
-WARM_TOKENS = 32
-"""Output tokens of a warming request: enough for every kernel of a speculative step."""
 
 
 class Session:

@@ -72,7 +72,7 @@ def test_an_open_loop_with_the_rows_own_lengths():
 
 def test_warming_uses_the_same_load():
     warm = warmup_cell(CELL, 4)
-    assert warm.requests == 4
+    assert (warm.requests, warm.output_tokens) == (4, 16)
     assert load_vector(warm) == load_vector(CELL)
 
 
