@@ -133,21 +133,22 @@ def test_a_lock_that_does_not_say_all_is_refused(
         _ensure(tiny)
 
 
-def test_a_folder_without_marker_is_made_again(tiny: Path) -> None:
+def test_a_folder_that_is_not_whole_is_made_again(tiny: Path) -> None:
     env = _ensure(tiny)
     folder = env.bin.parent
     (folder / MARKER).unlink()
     (folder / "leftover").touch()
     assert _ensure(tiny) == env
     assert not (folder / "leftover").exists()
-
-
-def test_an_environment_whose_python_is_gone_is_made_again(tiny: Path) -> None:
-    env = _ensure(tiny)
     env.python.unlink()
     env.python.symlink_to(tiny / "removed-python")
     assert _ensure(tiny) == env
     assert env.python.exists()
+    # The same environment taken as one that is there already.
+    found = external_engine(env.python)
+    assert (found.name, found.locked, found.lock_sha256) == ("external", False, "")
+    assert found.python == env.python
+    assert found.missing == {"suffix": "arctic-inference not installed"}
 
 
 def test_too_little_space(tiny: Path) -> None:
@@ -210,16 +211,11 @@ def test_two_at_once_build_once(tiny: Path) -> None:
     assert sum("waiting" in line for lines in told for line in lines) == 1
 
 
-def test_an_engine_that_is_there_already(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = _ensure(tiny)
-    found = external_engine(env.python)
-    assert (found.name, found.locked, found.lock_sha256) == ("external", False, "")
-    assert found.python == env.python
-    assert found.missing == {"suffix": "arctic-inference not installed"}
+def test_an_interpreter_without_vllm_is_no_engine(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="expected an interpreter with vLLM"):
         external_engine(Path(sys.executable))
     with pytest.raises(EngineError, match="expected a working interpreter"):
-        external_engine(tiny / "no-python")
+        external_engine(tmp_path / "no-python")
 
 
 def test_what_is_lacking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

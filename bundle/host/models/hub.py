@@ -22,7 +22,7 @@ from bundle.errors import ModelError
 from bundle.host.cache import GIB, Report, cache_root, require_space
 from bundle.host.folders import write_whole
 from bundle.host.models.hub_errors import hub_errors
-from bundle.host.models.snapshots import differences, hash_files, list_files, verify_snapshot
+from bundle.host.models.snapshots import differences, hash_files, list_files, refuse
 
 _PROGRESS_SECONDS = 15.0
 
@@ -209,15 +209,16 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _verify(folder: Path, expected: LockedModel, fetched: set[str]) -> None:
-    found = [d for d in differences(folder, expected) if d.path in fetched] if fetched else []
-    if found:
+    found = differences(folder, expected)
+    arrived = [d for d in found if d.path in fetched]
+    if arrived:
         raise ModelError(
-            f"what was just downloaded is not what the lock says: {found[0]}",
+            f"what was just downloaded is not what the lock says: {arrived[0]}",
             where=f"{constants.ENDPOINT} -> {folder}",
             next_step="a mirror may serve other bytes: use the Hub itself (HF_ENDPOINT), and "
             "remove that snapshot and its blobs from the cache",
         )
-    verify_snapshot(folder, expected)
+    refuse(folder, expected, found)
 
 
 def _with_sha256(folder: Path, expected: LockedModel) -> LockedModel:

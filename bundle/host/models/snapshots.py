@@ -105,7 +105,15 @@ def verify_snapshot(path: Path, locked: LockedModel) -> None:
     Raises:
         ModelError: it differs; says each file and how.
     """
-    found = differences(path, locked)
+    refuse(path, locked, differences(path, locked))
+
+
+def refuse(path: Path, locked: LockedModel, found: tuple[Difference, ...]) -> None:
+    """Raise the error that names the differences of a snapshot, if there are any.
+
+    Raises:
+        ModelError: there are some.
+    """
     if found:
         shown = "; ".join(str(d) for d in found[:_SHOWN])
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
