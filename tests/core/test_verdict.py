@@ -464,7 +464,14 @@ def test_bare_numbers_follow_the_assumed_noise_rule(effects, verdict, kind):
 
 
 def test_a_bare_effect_exactly_at_the_edge_abandons():
-    assert bare(-H, margin=0.0).verdict == "ABANDON"
+    found = bare(-H, margin=0.0)
+    assert (found.verdict, found.kind) == ("ABANDON", "no useful gain")
+    assert bare(H, margin=0.5).kind == "no useful gain"
+
+
+def test_a_bare_effect_exactly_at_the_margin_or_the_noise_does_not_ship():
+    assert bare(math.log1p(0.05), assumed_noise=0.01).verdict == "INCONCLUSIVE"
+    assert bare(H, margin=0.0).verdict == "INCONCLUSIVE"
 
 
 def test_bare_numbers_within_the_margin_but_beyond_the_noise_are_a_small_gain():
