@@ -78,7 +78,7 @@ def decide(work: Work) -> None:
     """Judge what was measured."""
     with work.account.phase("judging"):
         work.progress.message("judging")
-        judge(work.path, narrowed=narrowing(work.request))
+        judge(work.path, narrowed=narrowing(work.request), looks=work.state.looks)
     if not head.any_measured(work.path):
         raise NothingMeasured(
             "no start gave one usable measurement",

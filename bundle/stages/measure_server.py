@@ -95,10 +95,11 @@ def serve(run: Run, server: Server) -> None:
         with run.notes.timed("warm"):
             warm(session)
             wait([info])
-        write_facts(session, info)
+            write_facts(session, info)
         if run.primer:
             return
-        check_prompts(session)
+        with run.notes.timed("warm"):
+            check_prompts(session)
         if run.plan.quality:
             run.phase("quality")
             with run.notes.timed("quality"):
@@ -131,11 +132,16 @@ def warm(session: Session) -> None:
 
 
 def quality(session: Session) -> None:
-    """Ask every item and keep every reply."""
+    """Ask every item, keep every reply and the counters behind them.
+
+    ``metrics-start.prom`` before and ``quality.after.prom`` after hold these requests only.
+    """
     recipe = session.recipe.quality
     chat = session.chat(concurrency=recipe.concurrency, max_tokens=recipe.max_tokens)
     replies = chat_pass(session.server.base_url, session.run.ctx.items, chat)
     write_whole(session.run.folder / "replies.jsonl", to_jsonl(replies))
+    page, _ = session.client.settled_metrics(session.server.check)
+    write_whole(session.run.folder / "quality.after.prom", page)
     session.run.notes.quality_complete = all(reply.error is None for reply in replies)
     if not session.run.notes.quality_complete:
         session.server.confirm()

@@ -33,7 +33,7 @@ def differences(payload: Path) -> tuple[str, ...]:
         (again / "results").mkdir()
         if (payload / COMPARISON).is_file():
             shutil.copyfile(payload / COMPARISON, again / COMPARISON)
-        judge(again, narrowed=head.narrowed)
+        judge(again, narrowed=head.narrowed, looks=head.looks[:-1])
         render(again)
         return (*_unequal(payload, again), *_head_differences(again, head))
 
