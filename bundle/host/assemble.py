@@ -28,6 +28,7 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 TELLING = ("eagle-", "eagle3", "dflash", "dspark")
 SIZES = {"BF16": 2, "F16": 2, "F32": 4, "I64": 8, "BOOL": 1}
 NAMES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+LONGEST_HEADER = 1 << 24
 #: Shapes of one layer by tensor: H hidden, I inner, Q and K widths of queries and keys.
 LAYER = {
     "input_layernorm": "H",
@@ -64,7 +65,8 @@ def read_tensors(path: Path, wanted: str | None = None) -> dict[str, Tensor]:
     try:
         with path.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
-            header: dict[str, Any] = json.loads(stream.read(min(length, 1 << 24)))
+            text = stream.read(min(length, LONGEST_HEADER))
+            header: dict[str, Any] = json.loads(text if len(text) == length else "")
             found = {
                 name: _read_one(stream, entry, 8 + length)
                 for name, entry in header.items()
@@ -124,7 +126,7 @@ def assemble_draft(base: Path, weights: Path, out: Path) -> dict[str, str]:
     trained, embedding = read_tensors(weights), _embedding(base, target)
     layers = len({name.split(".")[2] for name in trained if name.startswith("model.layers.")})
     inner = _inner(trained, "model.layers.0.")
-    expected = {"model.norm.weight": (target["hidden_size"],)}
+    expected: dict[str, tuple[int, ...]] = {"model.norm.weight": (target["hidden_size"],)}
     for index in range(layers):
         expected |= _layer_shapes(f"model.layers.{index}.", target, inner, target["hidden_size"])
     _same_shapes(weights, trained, expected)
