@@ -79,7 +79,9 @@ class EngineFacts:
 
 
 def _end_with_the_tool() -> None:
-    sys.stdin.buffer.read()
+    # Not through sys.stdin: its lock would be held when the interpreter shuts down.
+    while os.read(0, 4096):
+        pass
     os._exit(1)
 
 
