@@ -203,12 +203,17 @@ def judge(
 
 
 @app.command()
-def pin(recipe: RecipeArg) -> None:
+def pin(
+    recipe: RecipeArg,
+    update: Annotated[bool, typer.Option(help="Move pinned models to the branch's end.")] = False,
+    check: Annotated[bool, typer.Option(help="Write nothing; a change is an error.")] = False,
+) -> None:
     """Resolve a recipe's models to commits and record every file's size and hash."""
     from bundle.stages.pin import pin as stage
     from bundle.stages.recipe import find_recipe
 
-    _print(stage(find_recipe(recipe), report=lambda text: out.print(text, markup=False)))
+    say = lambda text: out.print(text, markup=False)  # noqa: E731 - one use
+    _print(stage(find_recipe(recipe), report=say, update=update, check=check))
 
 
 @app.command()

@@ -28,7 +28,8 @@ from bundle.host.gpu import Gpu, open_gpus
 from bundle.host.models import check_fit, materialise, verify_snapshot
 from bundle.stages.freeze import engine_is_frozen, freeze_engine
 from bundle.stages.measure import RunContext, measure_run
-from bundle.stages.recipe import Request
+from bundle.stages.pin import lock_path, read_model_lock
+from bundle.stages.recipe import Request, find_recipe
 from bundle.stages.run import run_all
 
 
@@ -43,7 +44,10 @@ def measure_all(
     with account.phase("preparing"):
         engines = _engines(recipe, request, progress)
         snapshots, locked = materialise(
-            recipe, engine=engines[recipe.engine.lock], report=progress.message
+            recipe,
+            engine=engines[recipe.engine.lock],
+            report=progress.message,
+            lock=read_model_lock(lock_path(find_recipe(request.recipe))),
         )
         check_fit(recipe, snapshots)
         write_json(folder / "locks" / "models.lock.json", locked)
