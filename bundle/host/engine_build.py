@@ -140,7 +140,7 @@ class Builder(Struct, frozen=True, kw_only=True):
 
     def _metadata(self) -> None:
         wheel = self.lock.file.metadata_wheel
-        assert wheel is not None  # noqa: S101 - the caller asked
+        assert wheel is not None
         path = self.path / wheel_name(wheel.distribution, wheel.version)
         path.write_bytes(metadata_wheel(wheel.distribution, wheel.version))
         line = f"{wheel.distribution} @ {path.as_uri()} --hash=sha256:{wheel.sha256}\n"

@@ -171,9 +171,8 @@ def pins(text: str) -> dict[str, str]:
 
 def select(text: str, names: set[str], *, inside: bool) -> str:
     """The requirements of ``text`` whose name is in ``names``, or those whose name is not."""
-    chosen = [
-        r for r in requirements(text) if ((m := _PIN.match(r)) and canonicalize_name(m[1]) in names) == inside
-    ]  # fmt: skip
+    named = {r: (m := _PIN.match(r)) and canonicalize_name(m[1]) for r in requirements(text)}
+    chosen = [r for r, name in named.items() if (name in names) == inside]
     return "".join(f"{r}\n" for r in chosen)
 
 
