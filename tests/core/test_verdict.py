@@ -401,7 +401,12 @@ def test_without_a_look_left_a_new_run_is_planned():
     found = judge(evidence(effect(1.1, 0.03), looks=Looks(taken=2)))
     assert found.verdict == "INCONCLUSIVE"
     assert found.further_blocks is None
-    assert found.further_note.startswith("no look is left in this run; a new run should plan ")
+    fresh = judge(evidence(effect(1.1, 0.03), alpha=0.10))
+    # A new run looks once at the full error: the plan of a run whose next look has 0.05.
+    assert found.further_note == (
+        "no look is left in this run; a new run should plan "
+        f"{3 + fresh.further_blocks} blocks from the start"
+    )
     hopeless = judge(evidence(effect(1.0501, 0.03), looks=Looks(taken=2)))
     assert hopeless.further_note.startswith("too close to the margin")
 
