@@ -7,6 +7,7 @@ inline chart gets them as CSS variables, so that it follows the page into dark m
 from __future__ import annotations
 
 import io
+import math
 import re
 from typing import Any
 
@@ -29,11 +30,17 @@ VARIABLES = {INK: "ink", MUTED: "muted", GRID: "line", BAND: "band"} | {
     colour: f"s{i}" for i, colour in enumerate(SERIES)
 }
 
+_LEFT, _RIGHT, _TITLE, _LEGEND_ROW = 0.62, 0.08, 0.34, 0.2
+"""Inches: room for the y labels, at the right, for a panel's title, for a row of the legend."""
+
 _STYLE: dict[str, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "specbundle",
     "font.family": "Inter",
     "font.size": 8.5,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
     "axes.edgecolor": MUTED,
     "axes.labelcolor": MUTED,
     "axes.titlecolor": INK,
@@ -55,9 +62,24 @@ def draw(chart: Chart) -> str:
     """Draw a chart as one SVG element (no XML head), the same bytes every time."""
     _use_own_font()
     with mpl.rc_context(_style()):
-        figure = Figure(figsize=_size(chart), layout="constrained")
-        axes = figure.subplots(1, max(1, len(chart.panels)), squeeze=False)[0]
-        for axis, panel in zip(axes, chart.panels, strict=False):
+        width, height = _size(chart)
+        rows = math.ceil(len(chart.panels[0].series) / _columns(chart))
+        height += _LEGEND_ROW * rows
+        figure = Figure(figsize=(width, height))
+        # Fixed margins: measuring every text first would double the time of a chart.
+        axes = figure.subplots(
+            1,
+            len(chart.panels),
+            squeeze=False,
+            gridspec_kw={
+                "left": _LEFT / width,
+                "right": 1 - _RIGHT / width,
+                "bottom": (0.5 if chart.kind == "lines" else 0.42) / height,
+                "top": 1 - (_TITLE + _LEGEND_ROW * rows) / height,
+                "wspace": 0.26,
+            },
+        )[0]
+        for axis, panel in zip(axes, chart.panels, strict=True):
             _panel(axis, panel, joined=chart.kind == "lines")
         _legend(figure, axes[0], chart)
         out = io.StringIO()
@@ -87,8 +109,13 @@ def _use_own_font() -> None:
 def _size(chart: Chart) -> tuple[float, float]:
     """Inches; pairs get room for their labels."""
     if chart.kind == "pairs":
-        return max(4.2, min(9.0, 1.4 + 0.75 * len(chart.panels[0].categories))), 2.9
-    return (7.6 if len(chart.panels) > 1 else 5.2), 2.9
+        return max(4.2, min(7.6, 1.4 + 0.75 * len(chart.panels[0].categories))), 2.7
+    return (7.6 if len(chart.panels) > 1 else 5.2), 2.7
+
+
+def _columns(chart: Chart) -> int:
+    """Entries of the legend in one row."""
+    return 6 if len(chart.panels) > 1 else 4
 
 
 def _panel(axis: Axes, panel: Panel, *, joined: bool) -> None:
@@ -151,12 +178,13 @@ def _series(axis: Axes, series: Series, shift: float, *, joined: bool) -> None:
 def _legend(figure: Figure, axis: Axes, chart: Chart) -> None:
     handles, labels = axis.get_legend_handles_labels()
     if handles:
-        columns = min(len(handles), 6 if len(chart.panels) > 1 else 4)
         figure.legend(
             handles,
             labels,
-            loc="outside upper left",
-            ncols=columns,
+            loc="upper left",
+            bbox_to_anchor=(0, 1),
+            borderpad=0.2,
+            ncols=_columns(chart),
             handlelength=1.6,
             columnspacing=1.6,
             handletextpad=0.5,

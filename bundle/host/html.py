@@ -10,7 +10,8 @@ from typing import Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from bundle.core.report.fit import widths
+from bundle.core.report.fit import for_paper, widths
+from bundle.core.report.parts import Table
 from bundle.core.report.text import visible
 from bundle.core.report.view import ReportView
 from bundle.host.charts import themed
@@ -70,12 +71,17 @@ def _render(
         finalize=finalize,
     )
     environment.globals["widths"] = widths
+    environment.globals["fitted"] = for_paper if medium == "print" else _whole
     return environment.get_template("report.html.j2").render(
         view=view,
         figures=figures,
         medium=medium,
         style=Markup(_style(medium, paper)),  # noqa: S704, our own style sheets
     )
+
+
+def _whole(table: Table) -> Table:
+    return table
 
 
 def _style(medium: Medium, paper: Paper) -> str:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from bundle.core.report.parts import Cell, Column, Table
+
+LONGEST_ON_PAPER = 24
+"""Rows; a longer table with a short form is printed in that."""
 
 _SMALL = 0.82
 _LONGEST_WORD = 24
@@ -21,6 +26,21 @@ def widths(table: Table) -> tuple[float, ...]:
     ]
     total = sum(wants)
     return tuple(round(100 * want / total, 1) for want in wants)
+
+
+def for_paper(table: Table) -> Table:
+    """The table as it is printed: whole, or its short form with a word on where the rest is."""
+    if len(table.rows) <= LONGEST_ON_PAPER or not table.short:
+        return table
+    said = (
+        f"{len(table.short)} of {len(table.rows)} rows, those at the target load; all of them are "
+        "in the HTML report and in results.json, which is attached."
+    )
+    return msgspec.structs.replace(
+        table,
+        rows=tuple(table.rows[i] for i in table.short),
+        note=f"{table.note} {said}".strip(),
+    )
 
 
 def _want(column: Column, cells: list[Cell]) -> float:

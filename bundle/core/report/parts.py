@@ -31,7 +31,11 @@ class Column(Part, frozen=True, kw_only=True):
 
 
 class Table(Part, frozen=True, kw_only=True):
-    """A table; the first cell of a row is its header. ``cards`` stacks rows on narrow screens."""
+    """A table; the first cell of a row is its header. ``cards`` stacks rows on narrow screens.
+
+    ``short`` are the indices of the rows that paper shows where the whole table is too long for
+    it; empty means that every row matters.
+    """
 
     id: str
     caption: str
@@ -39,6 +43,7 @@ class Table(Part, frozen=True, kw_only=True):
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     cards: bool = False
+    short: tuple[int, ...] = ()
 
 
 class Point(Part, frozen=True, kw_only=True):
@@ -72,7 +77,10 @@ class Panel(Part, frozen=True, kw_only=True):
 
 
 class Chart(Part, frozen=True, kw_only=True):
-    """One figure with its text alternative; the numbers stand in the table ``table``."""
+    """One figure of one or more panels with its text alternative.
+
+    The numbers stand in the table ``table``.
+    """
 
     id: str
     title: str

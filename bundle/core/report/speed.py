@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from bundle.core.report.context import Context
 from bundle.core.report.metrics import E2EL, NAMES, THROUGHPUT, TPOT, canonical, short
@@ -73,9 +74,10 @@ def _charts(context: Context, task: str, loads: list[str]) -> tuple[Chart, ...]:
         ("concurrent requests", [x for x in loads if not is_rate(x)], (TPOT, THROUGHPUT)),
         ("requests per second", [x for x in loads if is_rate(x)], (TPOT, E2EL)),
     ]
-    return tuple(
+    drawn = (
         _chart(context, task, axis, chosen, metrics) for axis, chosen, metrics in kinds if chosen
     )
+    return tuple(chart for chart in drawn if chart.panels)
 
 
 def _chart(
@@ -212,13 +214,14 @@ def gain_cell(context: Context, row: EffectRow | None) -> Cell:
 
 
 def _other_table(context: Context, task: str, loads: list[str], metrics: list[str]) -> Table:
-    rows = []
+    rows, places = [], []
     for load in loads:
         for group in context.methods:
             effects = [context.effect(group, task, load, metric) for metric in metrics]
             if any(effect is not None for effect in effects):
                 found = (_other_cell(context, effect) for effect in effects)
                 rows.append((Cell(text=load_short(load)), Cell(text=group), *found))
+                places.append(load)
     return Table(
         id=f"latency-table-{slug(task, metrics[0])}",
         caption=f"{task}: {listed([short(metric) for metric in metrics])}",
@@ -228,9 +231,15 @@ def _other_table(context: Context, task: str, loads: list[str], metrics: list[st
             *(Column(label=short(metric), numeric=True) for metric in metrics),
         ),
         rows=tuple(rows),
+        short=at_target(context, places),
         note="Gain against the baseline: + is faster. ITL counts chunks under speculation: it "
         "shows the pauses that a reader sees, never a speed.",
     )
+
+
+def at_target(context: Context, loads: Sequence[str]) -> tuple[int, ...]:
+    """The indices of the rows at the target load."""
+    return tuple(i for i, load in enumerate(loads) if load == context.results.target)
 
 
 def _other_cell(context: Context, row: EffectRow | None) -> Cell:

@@ -23,6 +23,7 @@ from bundle.core.report.parts import (
     cells,
     columns,
 )
+from bundle.core.report.speed import at_target
 from bundle.core.report.text import listed, slug
 from bundle.core.report.words import load_key, load_short, load_words
 from bundle.core.results import Acceptance, BreakEven
@@ -46,14 +47,15 @@ def section(context: Context) -> Section:
 def _task(context: Context, task: str) -> Block:
     rows = [row for row in context.results.acceptance if row.task == task]
     even = [row for row in context.results.break_even if row.task == task]
-    sentences = [reason(context, row) for row in even if row.load == context.results.target]
+    at_target = [row for row in even if row.load == context.results.target]
+    sentences = [f"{reason(context, row)}{losses(row)}" for row in at_target]
     tables = [
         table
         for table in (
-            _break_even_table(task, even),
-            _acceptance_table(task, rows),
+            _break_even_table(context, task, even),
+            _acceptance_table(context, task, rows),
             _position_table(task, rows),
-            _histogram_table(task, rows),
+            _histogram_table(context, task, rows),
         )
         if table.rows
     ]
@@ -86,22 +88,21 @@ def reason(context: Context, row: BreakEven) -> str:
             f" (a round takes {quantity(row.step_ms, 'ms')}, the baseline's "
             f"{quantity(row.baseline_step_ms, 'ms')})"
         )
-    lost = f" {losses(row)}" if row.lost else ""
     pays = "so it pays" if row.effective > row.break_even else "so it loses"
     return (
         f"{row.group} at {at}: it needs more than {needs} tokens per round to pay{step} and gets "
-        f"{gets}, {pays}.{lost}"
+        f"{gets}, {pays}."
     )
 
 
 def losses(row: BreakEven) -> str:
-    """Where the tokens that full acceptance would bring are lost."""
+    """A further sentence on where the tokens that full acceptance would bring are lost."""
     parts = sorted(row.lost.items(), key=lambda part: -part[1])
-    said = listed([f"{share(value)} to {name}" for name, value in parts if value > 0])
-    return f"Of what full acceptance would bring it loses {said}."
+    said = [f"{share(value)} to {name}" for name, value in parts if value > 0]
+    return f" Of what full acceptance would bring it loses {listed(said)}." if said else ""
 
 
-def _break_even_table(task: str, rows: list[BreakEven]) -> Table:
+def _break_even_table(context: Context, task: str, rows: list[BreakEven]) -> Table:
     ordered = sorted(rows, key=lambda row: load_key(row.load))
     return Table(
         id=f"break-even-{slug(task)}",
@@ -131,6 +132,7 @@ def _break_even_table(task: str, rows: list[BreakEven]) -> Table:
             )
             for row in ordered
         ),
+        short=at_target(context, [row.load for row in ordered]),
         note="Break-even is the step time of the method over the baseline's. Predicted is the "
         "speed-up expected from tokens per round seen elsewhere, so that it can be wrong.",
     )
@@ -141,7 +143,7 @@ def scope_words(scope: str) -> str:
     return "quality pass" if scope == "quality" else load_short(scope)
 
 
-def _acceptance_table(task: str, rows: list[Acceptance]) -> Table:
+def _acceptance_table(context: Context, task: str, rows: list[Acceptance]) -> Table:
     return Table(
         id=f"acceptance-{slug(task)}",
         caption=f"{task}: acceptance, sums first",
@@ -157,6 +159,7 @@ def _acceptance_table(task: str, rows: list[Acceptance]) -> Table:
             "Runner",
         ),
         rows=tuple(_acceptance_row(row) for row in rows),
+        short=at_target(context, [row.scope for row in rows]),
         note="Rate and length are not comparable between model runners: V2 counts a draft on every "
         "round, V1 only where it has one. Accepted tokens per output token are.",
     )
@@ -243,7 +246,8 @@ def _position_table(task: str, rows: list[Acceptance]) -> Table:
     )
 
 
-def _histogram_table(task: str, rows: list[Acceptance]) -> Table:
+def _histogram_table(context: Context, task: str, rows: list[Acceptance]) -> Table:
+    counted_rows = [row for row in rows if row.histogram]
     return Table(
         id=f"histogram-{slug(task)}",
         caption=f"{task}: rounds by the number of draft tokens they accepted",
@@ -257,9 +261,9 @@ def _histogram_table(task: str, rows: list[Acceptance]) -> Table:
                 count(row.rounds),
                 " · ".join(count(value) for value in row.histogram or ()),
             )
-            for row in rows
-            if row.histogram
+            for row in counted_rows
         ),
+        short=at_target(context, [row.scope for row in counted_rows]),
     )
 
 

@@ -1,10 +1,11 @@
 """Argument vectors compared, and column widths that always add up."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bundle.core.report.fit import widths
+from bundle.core.report.fit import for_paper, widths
 from bundle.core.report.flags import parse, split
 from bundle.core.report.parts import Cell, Table, columns
 
@@ -42,3 +43,15 @@ def test_widths_fill_the_page(row: list[tuple[str, str, bool]], numeric: bool) -
 
 def test_widths_of_an_empty_table() -> None:
     assert widths(Table(id="t", caption="", columns=columns("a", "b"), rows=())) == (50.0, 50.0)
+
+
+def test_paper_gets_the_short_form_of_a_long_table_and_says_so() -> None:
+    rows = tuple((Cell(text=f"{i}"),) for i in range(30))
+    long = Table(id="t", caption="", columns=columns("a"), rows=rows, short=(3, 4), note="A note.")
+    made = for_paper(long)
+    assert [row[0].text for row in made.rows] == ["3", "4"]
+    assert made.note.startswith("A note. 2 of 30 rows, those at the target load")
+    brief = msgspec.structs.replace(long, rows=rows[:24])
+    assert for_paper(brief) is brief
+    whole = msgspec.structs.replace(long, short=())
+    assert for_paper(whole) is whole

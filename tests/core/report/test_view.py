@@ -376,3 +376,9 @@ def test_a_packaged_model_says_that_it_was_dequantised() -> None:
     )
     made = view(b.mixed(), b.recipe(models={"target": packaged}), b.head(), b.provenance())
     assert table(made, "models-table").rows[0][3].text == "dequantised to bfloat16"
+
+
+def test_a_load_without_ratios_has_no_chart() -> None:
+    rows = (b.effect("ngram", "code", "c8", "tpot", None),)
+    made = view(replace(b.mixed(), effects=rows), b.recipe(), b.head(), b.provenance())
+    assert section(made, "speed").blocks[0].charts == ()
