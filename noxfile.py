@@ -4,7 +4,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.default_venv_backend = "venv"
+nox.options.default_venv_backend = "uv|venv"
 nox.options.sessions = ["lint", "types", "fast"]
 nox.options.reuse_existing_virtualenvs = True
 
