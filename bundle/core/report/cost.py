@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bundle.core.report.context import Context
-from bundle.core.report.decision import LIMIT_TONES, kv_words, limit_measured, limit_name
+from bundle.core.report.limit_words import LIMIT_TONES, kv_words, limit_measured, limit_name
 from bundle.core.report.numbers import NOT_MEASURED, count, quantity
 from bundle.core.report.parts import Block, Cell, Section, Table, columns
 from bundle.core.report.text import listed

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from bundle.core.report.context import Context
+from bundle.core.report.limit_words import kv_words, limits_cell
 from bundle.core.report.metrics import E2EL, THROUGHPUT, TPOT, short
 from bundle.core.report.numbers import (
     NBSP,
@@ -12,8 +11,6 @@ from bundle.core.report.numbers import (
     change,
     interval,
     setting,
-    share,
-    worsening,
 )
 from bundle.core.report.parts import Block, Cell, Section, Table, Tone, columns
 from bundle.core.report.text import counted, listed, slug
@@ -25,16 +22,7 @@ from bundle.core.report.words import (
     load_words,
     range_words,
 )
-from bundle.core.results import CapacityRow, LimitRow, VerdictRow
-
-LIMIT_WORDS = {
-    "SHOWN": "within the limit",
-    "BROKEN": "limit broken",
-    "NOT SHOWN": "not shown to be within the limit",
-    "NOT MEASURED": NOT_MEASURED,
-    "OFF": "not judged: switched off by the recipe",
-}
-LIMIT_TONES: dict[str, Tone] = {"SHOWN": "good", "BROKEN": "bad", "NOT SHOWN": "unsure"}
+from bundle.core.results import VerdictRow
 
 
 def section(context: Context) -> Section:
@@ -117,15 +105,6 @@ def _gain(context: Context, row: VerdictRow) -> float:
     return effect.ratio if effect is not None and effect.ratio is not None else 0.0
 
 
-def kv_words(row: CapacityRow | None) -> str:
-    """A method's KV capacity against the baseline's in a few words."""
-    if row is None or row.kv_loss is None:
-        return f"KV capacity {NOT_MEASURED}"
-    if row.kv_loss == 0:
-        return "KV capacity unchanged"
-    return f"KV capacity {share(abs(row.kv_loss))} {'smaller' if row.kv_loss > 0 else 'larger'}"
-
-
 def _task(context: Context, task: str) -> Block:
     loads = {row.load for row in context.verdicts(task)}
     where = listed(sorted(load_words(load) for load in loads))
@@ -162,8 +141,8 @@ def _row(context: Context, row: VerdictRow, second: str) -> tuple[Cell, ...]:
         ),
         effect_cell(context, row, TPOT),
         effect_cell(context, row, second),
-        _limits_cell([x for x in row.limits if x.name.startswith("tail")]),
-        _limits_cell([x for x in row.limits if x.name.startswith("kv")]),
+        limits_cell([x for x in row.limits if x.name.startswith("tail")]),
+        limits_cell([x for x in row.limits if x.name.startswith("kv")]),
         _quality_cell(context, row),
     )
 
@@ -178,55 +157,6 @@ def effect_cell(context: Context, row: VerdictRow, metric: str) -> Cell:
         text=change(effect.ratio, effect.lower, effect.upper, margin=margin),
         sub=interval(effect.lower, effect.upper, margin=margin),
     )
-
-
-_LIMIT_NAMES = {
-    "kv-capacity": "KV capacity loss",
-    "tail-tpot": "tail TPOT",
-    "tail-ttft": "tail TTFT",
-    "failed-requests": "failed requests",
-    "quality": "quality",
-}
-
-
-def limit_name(name: str) -> str:
-    """A limit's name in words."""
-    return _LIMIT_NAMES.get(name, name)
-
-
-def _limits_cell(limits: Sequence[LimitRow]) -> Cell:
-    if not limits:
-        return Cell(text="not judged", tone="muted")
-    order = ("BROKEN", "NOT SHOWN", "NOT MEASURED", "SHOWN", "OFF")
-    worst = min(limits, key=lambda x: order.index(x.state))
-    off = all(limit.state == "OFF" for limit in limits)
-    return Cell(
-        text="not judged" if off else LIMIT_WORDS[worst.state],
-        sub="; ".join(_limit_detail(limit) for limit in limits),
-        tone=LIMIT_TONES.get(worst.state, "muted"),
-    )
-
-
-def _limit_detail(limit: LimitRow) -> str:
-    return f"{limit_name(limit.name)}: {limit_measured(limit)}"
-
-
-def limit_measured(limit: LimitRow) -> str:
-    """What was measured for one limit, and the limit."""
-    if limit.state == "OFF":
-        return "switched off"
-    if limit.worsening is None:
-        return limit.reason or NOT_MEASURED
-    if limit.name == "failed-requests":
-        return counted(round(limit.worsening), "failed request")
-    if limit.name == "kv-capacity":
-        amount = f"{share(limit.worsening)} lost" if limit.worsening > 0 else "none lost"
-        return amount if limit.limit is None else f"{amount}, limit {setting(limit.limit, '')}"
-    span = ""
-    if limit.lower is not None and limit.upper is not None:
-        span = f" ({interval(1 + limit.lower, 1 + limit.upper)})"
-    asked = f", limit {setting(limit.limit)}" if limit.limit is not None else ""
-    return f"{worsening(limit.worsening)}{span}{asked}"
 
 
 def _quality_cell(context: Context, row: VerdictRow) -> Cell:

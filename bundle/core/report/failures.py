@@ -30,10 +30,9 @@ def summary(context: Context) -> str:
     runs = listed(sorted({row.group for row in failed}))
     tail = f" ({runs})" if failed else ""
     silent = counted(len(failed), "planned run or cell", "planned runs or cells")
-    return (
-        f"{counted(len(rows), 'comparison').capitalize()} did not lead to a shipped method; "
-        f"{silent} gave no numbers{tail}."
-    )
+    silent = f"{silent} gave no numbers{tail}" if failed else "no run is recorded as failed"
+    without = f"{counted(len(rows), 'comparison').capitalize()} did not lead to a shipped method"
+    return f"{without if rows else 'Every comparison led to a shipped method'}; {silent}."
 
 
 def _no_gain(context: Context) -> tuple[Block, ...]:

@@ -62,12 +62,13 @@ def _unstable(context: Context) -> tuple[Block, ...]:
     return (Block(id="unstable", title="Unstable percentiles", paragraphs=(text,)),)
 
 
-def not_run(context: Context) -> dict[str, list[str]]:
-    """Checks that did not run, with the group and task they were missing for."""
-    found: dict[str, list[str]] = {}
+def not_run(context: Context) -> dict[str, dict[str, list[str]]]:
+    """Checks that did not run: by reason, the groups and tasks they were missing for."""
+    found: dict[str, dict[str, list[str]]] = {}
     for row in context.results.verdicts:
-        for check in row.checks_not_run:
-            found.setdefault(check, []).append(f"{row.group} {row.task}")
+        for said in row.checks_not_run:
+            check, _, reason = said.removesuffix(")").partition(" (")
+            found.setdefault(check, {}).setdefault(reason, []).append(f"{row.group} {row.task}")
     return found
 
 
@@ -84,10 +85,11 @@ def _not_run(context: Context) -> tuple[Block, ...]:
     table = Table(
         id="not-run-table",
         caption="A check that did not run is never counted as passed",
-        columns=columns("Check", "Missing for"),
+        columns=columns("Check", "Why not", "Missing for"),
         rows=tuple(
-            cells(check, "every verdict" if len(places) == total else listed(places))
-            for check, places in found.items()
+            cells(check, reason or "-", "every verdict" if len(places) == total else listed(places))
+            for check, reasons in found.items()
+            for reason, places in reasons.items()
         ),
     )
     return (Block(id="not-run", title="Checks that did not run", tables=(table,)),)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from bundle.core.design import expanded_groups, flag_vector
+from bundle.core.design import expanded_groups
 from bundle.core.recipe import PackageModel, Recipe
 from bundle.core.report.context import Context
-from bundle.core.report.flags import parse, split
-from bundle.core.report.numbers import count, duration, moment, size
-from bundle.core.report.parts import Block, Cell, Section, Table, cells, columns
-from bundle.core.report.provenance import ModelEntry, StartFacts
+from bundle.core.report.flags_shown import flags_block
+from bundle.core.report.machine import claims_blocks, machine_block, runs_block
+from bundle.core.report.numbers import count, size
+from bundle.core.report.parts import (
+    NOT_RECORDED,
+    Block,
+    Cell,
+    Section,
+    Table,
+    cells,
+    columns,
+    pairs,
+)
+from bundle.core.report.provenance import ModelEntry
 from bundle.core.report.text import counted, listed
 
-NOT_RECORDED = "not recorded"
 VERIFY = "nox -s verify -- FILE.tar.zst"
 RERUN = "nox -s rerun -- FILE.tar.zst"
 
@@ -29,11 +36,11 @@ def section(context: Context) -> Section:
             _check(context),
             _models(context),
             _engine(context),
-            _flags(context),
+            flags_block(context),
             _inputs(context),
-            _machine(context),
-            _runs(context),
-            *_claims(context),
+            machine_block(context),
+            runs_block(context),
+            *claims_blocks(context),
         ),
     )
 
@@ -56,15 +63,6 @@ def acceptance_modes(context: Context) -> dict[str, list[str]]:
     return modes
 
 
-def _pairs(anchor: str, caption: str, rows: list[tuple[str, str]]) -> Table:
-    return Table(
-        id=anchor,
-        caption=caption,
-        columns=columns("What", "Value"),
-        rows=tuple(cells(label, Cell(text=value or NOT_RECORDED)) for label, value in rows),
-    )
-
-
 def _check(context: Context) -> Block:
     head = context.head
     rows = [
@@ -83,7 +81,7 @@ def _check(context: Context) -> Block:
             "band.",
         ),
         commands=(VERIFY, RERUN),
-        tables=(_pairs("identity-table", "This run", rows),),
+        tables=(pairs("identity-table", "This run", rows),),
     )
 
 
@@ -159,71 +157,8 @@ def _engine(context: Context) -> Block:
     return Block(
         id="engine",
         title="Engine",
-        tables=(_pairs("engine-table", "Versions and environments", rows),),
+        tables=(pairs("engine-table", "Versions and environments", rows),),
     )
-
-
-def vectors(context: Context) -> tuple[dict[str, dict[str, str]], bool]:
-    """Flags by group as they were run, or as the recipe plans them where no run is recorded."""
-    ran = {s.group: {**parse(s.argv), **_env(s.env)} for s in context.provenance.starts if s.argv}
-    if ran:
-        return ran, True
-    planned = {}
-    for group in expanded_groups(context.recipe):
-        words = flag_vector({**context.recipe.serve.flags, **group.flags})
-        if group.speculative is not None:
-            encoded = msgspec.json.encode(group.speculative).decode()
-            words += ["--speculative-config", encoded]
-        env = {**context.recipe.serve.env, **group.env}
-        planned[group.name] = {**parse(tuple(words)), **_env(env)}
-    return planned, False
-
-
-def _env(env: dict[str, str]) -> dict[str, str]:
-    return {f"{name} (environment)": value for name, value in env.items()}
-
-
-def _flags(context: Context) -> Block:
-    found, ran = vectors(context)
-    shared, differing = split(found)
-    source = (
-        "as the servers were started" if ran else "as the recipe plans them; no start is recorded"
-    )
-    return Block(
-        id="flags",
-        title="Flags",
-        paragraphs=(
-            f"{counted(len(shared), 'flag').capitalize()} shared by all groups, "
-            f"{counted(len(differing), 'flag')} that differ, {source}.",
-        ),
-        tables=(
-            Table(
-                id="differing-flags-table",
-                caption="Flags that differ between groups",
-                columns=columns("Flag", "Group", "Value"),
-                rows=tuple(
-                    cells(Cell(text=flag, code=True), group, Cell(text=_value(value), code=True))
-                    for flag, values in differing.items()
-                    for group, value in values.items()
-                    if value is not None
-                ),
-                note="A group that is not listed does not have the flag.",
-            ),
-            Table(
-                id="shared-flags-table",
-                caption="Flags that all groups share",
-                columns=columns("Flag", "Value"),
-                rows=tuple(
-                    cells(Cell(text=flag, code=True), Cell(text=_value(value), code=True))
-                    for flag, value in shared.items()
-                ),
-            ),
-        ),
-    )
-
-
-def _value(value: str) -> str:
-    return value or "(set)"
 
 
 def _inputs(context: Context) -> Block:
@@ -260,64 +195,3 @@ def _frozen(found: str | None, pinned: str) -> Cell:
     if found != pinned:
         return Cell(text=f"another file, sha256 {found}", tone="bad")
     return Cell(text="the same")
-
-
-def _machine(context: Context) -> Block:
-    own = context.provenance
-    device = context.recipe.engine.device
-    without = "none used: the engine runs on the CPU" if device == "cpu" else NOT_RECORDED
-    rows = [*(own.host or (("Host", NOT_RECORDED),))]
-    rows += own.gpu or (
-        ("GPU and driver", "none on this machine" if own.gpu_state == "none" else without),
-    )
-    rows += [(f"Server of {s.group}", _server(s)) for s in own.starts if _server(s)]
-    return Block(
-        id="machine",
-        title="Machine",
-        tables=(_pairs("machine-table", "Processor, memory, GPU and what the servers said", rows),),
-    )
-
-
-def _server(start: StartFacts) -> str:
-    parts = [
-        ("runner", start.runner),
-        ("asynchronous scheduling", start.async_scheduling),
-        ("attention", start.attention),
-    ]
-    return ", ".join(f"{name} {' / '.join(found)}" for name, found in parts if found)
-
-
-def _runs(context: Context) -> Block:
-    head = context.head
-    texts = [
-        f"Started {moment(head.started)}, finished {moment(head.finished)}.",
-        f"{counted(len(head.planned), 'run').capitalize()} planned, "
-        f"{len(head.executed):,} executed, {len(head.failed):,} failed.",
-    ]
-    if head.narrowed:
-        texts.append(f"Narrowed on request: {listed(head.narrowed)}.")
-    if head.looks:
-        looked = listed([counted(n, "block") for n in head.looks])
-        texts.append(f"Results were looked at before, after {looked}.")
-    texts += head.notes
-    missing = [run for run in head.planned if run not in set(head.executed)]
-    rows = [(name, duration(seconds)) for name, seconds in head.seconds.items()]
-    rows += [("Total", duration(sum(head.seconds.values())))] if rows else []
-    tables = [_pairs("time-table", "Where the time went", rows)] if rows else []
-    if missing:
-        texts.append(f"Planned but not executed: {listed(missing)}.")
-    if context.provenance.missing:
-        texts.append(f"Not in the run folder: {listed(context.provenance.missing)}.")
-    return Block(id="runs", title="Runs and time", paragraphs=tuple(texts), tables=tuple(tables))
-
-
-def _claims(context: Context) -> tuple[Block, ...]:
-    number = len(context.head.claims)
-    if not number:
-        return ()
-    text = (
-        f"{counted(number, 'claim').capitalize()} with a band fixed before any repetition stand in "
-        "bundle.json, which is attached to the PDF. A band comes from the measured noise floor; "
-        "the customary audit tolerance of MLPerf is 2\u00a0%."
-    )
-    return (Block(id="claims", title="Claims for a repetition", paragraphs=(text,)),)

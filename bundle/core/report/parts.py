@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+NOT_RECORDED = "not recorded"
 Tone = Literal["plain", "good", "bad", "unsure", "void", "muted"]
 
 
@@ -128,3 +129,13 @@ def columns(*labels: str) -> tuple[Column, ...]:
 def cells(*texts: str | Cell) -> tuple[Cell, ...]:
     """Cells out of texts."""
     return tuple(x if isinstance(x, Cell) else Cell(text=x) for x in texts)
+
+
+def pairs(anchor: str, caption: str, rows: list[tuple[str, str]]) -> Table:
+    """A table of labels and values; an empty value was not recorded."""
+    return Table(
+        id=anchor,
+        caption=caption,
+        columns=columns("What", "Value"),
+        rows=tuple(cells(label, value or NOT_RECORDED) for label, value in rows),
+    )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from bundle.core.report.context import Context
-from bundle.core.report.decision import headline, kv_words
+from bundle.core.report.decision import headline
 from bundle.core.report.failures import summary
 from bundle.core.report.flags import split
+from bundle.core.report.flags_shown import vectors
+from bundle.core.report.limit_words import kv_words
 from bundle.core.report.limits import not_run
 from bundle.core.report.metrics import TPOT
 from bundle.core.report.numbers import change, interval, noise
-from bundle.core.report.origins import VERIFY, vectors
+from bundle.core.report.origins import VERIFY
 from bundle.core.report.parts import Question
 from bundle.core.report.text import counted, listed
 from bundle.core.report.why import reason
 from bundle.core.report.words import load_words
+
+_FEW = 8
+"""Checks that are named in one line; the rest is counted."""
 
 
 def questions(context: Context) -> tuple[Question, ...]:
@@ -48,7 +53,7 @@ def _shipped(context: Context) -> list[tuple[str, str, str]]:
 def _sure(context: Context) -> str:
     starts = context.results.starts_per_group
     base = starts.get(context.baseline)
-    repeated = f"{counted(base, 'baseline start')}. " if base is not None else ""
+    repeated = f"{counted(base, 'baseline start').capitalize()}. " if base is not None else ""
     parts = []
     for group, task, load in _shipped(context):
         row = context.effect(group, task, load, TPOT)
@@ -106,5 +111,6 @@ def _repeat(_: Context) -> str:
 
 
 def _missing(context: Context) -> str:
-    missing = list(not_run(context))
-    return f"{listed(missing, 'Every check of every verdict ran')}."
+    names = list(not_run(context))
+    more = f" and {counted(len(names) - _FEW, 'other')}" if len(names) > _FEW else ""
+    return f"{listed(names[:_FEW], 'Every check of every verdict ran')}{more}."

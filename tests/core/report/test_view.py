@@ -120,7 +120,9 @@ def test_an_effect_without_interval_says_so(mixed: ReportView) -> None:
 def test_all_ship() -> None:
     made = view(b.all_ship(), b.recipe(("ngram", "eagle3")), b.head(failed=()), b.provenance())
     assert {line.tone for line in made.headlines} == {"good"}
-    assert "no comparisons" in section(made, "failed").lead[0].lower()
+    assert section(made, "failed").lead == (
+        "Every comparison led to a shipped method; no run is recorded as failed.",
+    )
     assert "Every check of every verdict ran" in words(section(made, "limits"))
     assert made.warnings == ()
 
@@ -382,3 +384,15 @@ def test_a_load_without_ratios_has_no_chart() -> None:
     rows = (b.effect("ngram", "code", "c8", "tpot", None),)
     made = view(replace(b.mixed(), effects=rows), b.recipe(), b.head(), b.provenance())
     assert section(made, "speed").blocks[0].charts == ()
+
+
+def test_many_checks_that_did_not_run_are_named_and_counted() -> None:
+    checks = tuple(f"check-{i} (no log {i % 2})" for i in range(11))
+    rows = (
+        b.verdict("ngram", "code", "INCONCLUSIVE", checks_not_run=checks),
+        b.verdict("draft", "code", "INCONCLUSIVE", checks_not_run=("check-0 (other)",)),
+    )
+    made = view(replace(b.mixed(), verdicts=rows), b.recipe(), b.head(), b.provenance())
+    assert made.questions[-1].answer.endswith("check-6 and check-7 and 3 others.")
+    found = [texts(row) for row in table(made, "not-run-table").rows][:2]
+    assert found == [["check-0", "no log 0", "ngram code"], ["check-0", "other", "draft code"]]
