@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from bundle.core.bundlefile import BundleFile
-from bundle.core.metrics import counters
+from bundle.core.evidence import Counters
+from bundle.core.metrics import increase, parse_metrics
 from bundle.core.records import Reply, RunRecord, ServerFacts
 from bundle.core.results import Results
 from bundle.host.archive import extract
@@ -115,6 +116,10 @@ def read(path: Path, kind: type[Any]) -> Any:
     return msgspec.json.decode(path.read_bytes(), type=kind)
 
 
+def counters(before: Path, after: Path) -> Counters:
+    return increase(parse_metrics(before.read_text()), parse_metrics(after.read_text()))
+
+
 def test_every_file_of_the_layout_is_there(data: Path) -> None:
     assert [name for name in LAYOUT if not (data / name).is_file()] == []
     assert list((data / "code").glob("specbundle-*.whl"))
@@ -182,8 +187,7 @@ def test_acceptance_per_request_sums_to_the_servers_own_counters(data: Path) -> 
     replies = [msgspec.json.decode(line, type=Reply) for line in lines]
     assert len(replies) == 10
     assert all(r.error is None and r.speculative is not None for r in replies)
-    start, after = (run / "metrics-start.prom"), (run / "quality.after.prom")
-    seen = counters(start.read_text(), after.read_text())
+    seen = counters(run / "metrics-start.prom", run / "quality.after.prom")
     assert seen.requests_finished == 10
     assert seen.drafted == sum(r.speculative.drafted for r in replies) > 0
     assert seen.accepted == sum(r.speculative.accepted for r in replies)
@@ -194,9 +198,7 @@ def test_acceptance_per_request_sums_to_the_servers_own_counters(data: Path) -> 
 def test_acceptance_per_cell_agrees_with_the_bench_of_the_engine(data: Path) -> None:
     cells = data / "runs" / "1/1-ngram" / "cells"
     for key in ("code-c1", "code-c4", "chat-c1", "chat-c4"):
-        seen = counters(
-            (cells / f"{key}.before.prom").read_text(), (cells / f"{key}.after.prom").read_text()
-        )
+        seen = counters(cells / f"{key}.before.prom", cells / f"{key}.after.prom")
         bench = json.loads((cells / f"{key}.bench.json").read_text())
         assert bench["completed"] == 3
         assert bench["failed"] == 0
