@@ -31,7 +31,7 @@ def spec(folder: Path, *faults: str, **changes) -> ServerSpec:
         "log": folder / "server.log",
         "state": folder / STATE_FILE,
         "port": port,
-        "ready_seconds": 20.0,
+        "ready_seconds": 60.0,
         "stop_seconds": 1.0,
         "exit_seconds": 0.5,
     }
@@ -43,7 +43,7 @@ def alive(pid: int) -> bool:
     return guardian.start_time(pid) is not None
 
 
-def wait_until(condition, seconds: float = 15.0) -> bool:
+def wait_until(condition, seconds: float = 40.0) -> bool:
     limit = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > limit:
