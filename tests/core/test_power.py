@@ -78,3 +78,11 @@ def test_freedom_of_complete_designs():
     assert design_freedom(3, 4) == 8
     assert design_freedom(3, 1) == 4
     assert design_freedom(1, 4) == 0
+
+
+def test_two_blocks_are_enough_to_plan_from():
+    assert plan(effect(0.14), blocks=2).further == needed_by_search(0.14, 0.03, 0.975, blocks=2)
+
+
+def test_what_is_decided_already_still_counts_one_more_block():
+    assert plan(effect(0.9)).further == 1
