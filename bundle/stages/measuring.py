@@ -131,6 +131,9 @@ def _context(
     quality = inputs / Path(recipe.quality.path).name
     acceptance = inputs / Path(recipe.quality.acceptance_path).name
     groups = {g.name: g for g in expanded_groups(recipe)}
+    gpus = _gpus(recipe)
+    if gpus:
+        write_json(folder / "system" / "gpu.json", [gpu.facts() for gpu in gpus])
     caches = cache_root() / "compile"
     caches.mkdir(parents=True, exist_ok=True)
     bench_env = serving_env.base_environment(os.environ)
@@ -152,7 +155,7 @@ def _context(
         benches=stack.enter_context(BenchPool(bench_env, caches)),
         progress=progress,
         clock=lambda: datetime.now(UTC),
-        gpus=_gpus(recipe),
+        gpus=gpus,
         port=request.port,
         unavailable=_unavailable(groups, engines, recipe),
     )
