@@ -12,7 +12,7 @@ the exit code; ``gone`` with what had to be killed, when no process of the serve
 
 It is the subreaper of everything the server starts, so processes that lose their parent (the engine
 core and its workers, when only the API server dies) become its children and can be found and ended.
-The pid and start time of each are in the state file for :func:`bundle.host.leftovers.end_leftovers`.
+Pid and start time of each are in the state file for :func:`bundle.host.leftovers.end_leftovers`.
 """
 
 from __future__ import annotations
