@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from contextlib import suppress
 
 import psutil
 
@@ -49,10 +50,17 @@ def listens(pid: int, port: int) -> bool:
     """Whether this process or one below it listens on the port."""
     try:
         top = psutil.Process(pid)
-        return any(
-            link.status == psutil.CONN_LISTEN and link.laddr.port == port
-            for process in (top, *top.children(recursive=True))
-            for link in process.net_connections(kind="tcp")
-        )
+        family = (top, *top.children(recursive=True))
     except psutil.NoSuchProcess:
         return False
+    return any(_listens(process, port) for process in family)
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    # One that ends while it is looked at says nothing about its siblings.
+    with suppress(psutil.NoSuchProcess):
+        return any(
+            link.status == psutil.CONN_LISTEN and link.laddr.port == port
+            for link in process.net_connections(kind="tcp")
+        )
+    return False

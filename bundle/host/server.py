@@ -26,6 +26,7 @@ from bundle.host import guardian
 from bundle.host.leftovers import KILL_SECONDS, end_noted
 from bundle.host.ports import LOOPBACK, PortTaken, listens
 
+OWN_ANSWER_SECONDS = 3.0
 POLL_SECONDS = 0.1
 DYING_SECONDS = 15.0
 """A server whose engine died ends by itself within five seconds (vLLM's watchdog)."""
@@ -142,13 +143,24 @@ class Server:
         )
 
     def _require_own_answer(self) -> None:
-        """Somebody else's server may answer on our port while ours is still importing."""
-        if self._pgid is None or not listens(self._pgid, self.spec.port):
-            raise PortTaken(
-                "expected an answer of the server just started, found another program's",
-                where=self.base_url,
-                next_step="leave --port out to have a free one chosen, or name another",
-            )
+        """Somebody else's server may answer on our port while ours is still importing.
+
+        Ours may answer before the guardian has said its process id, so a first look that fails is
+        repeated for a while.
+        """
+        limit = time.monotonic() + OWN_ANSWER_SECONDS
+        while True:
+            self.check()
+            if self._pgid is not None and listens(self._pgid, self.spec.port):
+                return
+            if time.monotonic() > limit:
+                break
+            time.sleep(POLL_SECONDS)
+        raise PortTaken(
+            "expected an answer of the server just started, found another program's",
+            where=self.base_url,
+            next_step="leave --port out to have a free one chosen, or name another",
+        )
 
     def check(self) -> None:
         """Raise if the server or its guardian is gone.

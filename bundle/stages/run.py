@@ -12,6 +12,7 @@ from bundle.core.progress import Progress
 from bundle.core.records import RunRecord
 from bundle.host.folders import read_json, remove_partial
 from bundle.host.hashing import sha256_of
+from bundle.host.leftovers import end_leftovers
 
 Measure = Callable[[PlannedRun], RunRecord]
 
@@ -30,6 +31,8 @@ def run_all(
     Returns:
         Folder, record and whether it was measured now, for every plan in order.
     """
+    # First the processes that outlived both the tool and its guardian: their ids lie in the halves.
+    end_leftovers(runs)
     remove_partial(runs)
     return tuple(_one(runs, plan, measure, progress) for plan in plans)
 

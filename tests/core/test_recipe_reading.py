@@ -101,7 +101,7 @@ def test_a_wrong_group_is_one_clear_error(old: str, new: str, message: str) -> N
 
 def test_an_assembled_model_needs_a_base_that_exists() -> None:
     extra = (
-        '\n[models.head]\nsource = "assembled"\nkind = "eagle3-head"\nbase = "nobody"\n'
+        '\n[models.other]\nsource = "assembled"\nkind = "eagle3-head"\nbase = "nobody"\n'
         f'weights = "w"\nweights_sha256 = "{"0" * 64}"\nfiles = {{}}\n'
     )
     with pytest.raises(RecipeError, match="base `nobody` is not among the models"):
