@@ -19,6 +19,7 @@ _MISSING = "absent"
 # Defaults of vLLM 0.32.0 that follow from a speculative configuration being there.
 _FOLLOWS = re.compile(
     r"^(?:speculative_config\b.*"
+    r"|observability_config\.per_request_spec_decode_metrics"
     r"|parallel_config\.disable_nccl_for_dp_synchronization"
     r"|scheduler_config\.max_num_scheduled_tokens"
     r"|compilation_config\.(?:cudagraph_capture_sizes|max_cudagraph_capture_size|compile_sizes"

@@ -167,6 +167,7 @@ def test_a_whole_run(make):
         "DONE",
         "facts.json",
         "metrics-start.prom",
+        "quality.after.prom",
         "models.json",
         "plan.json",
         "prompts.json",
