@@ -17,8 +17,11 @@ from tests.host.engines import alive, environment, spec, wait_until
 ROOT = Path(__file__).parents[2]
 
 # A tool that starts a server and then does nothing, until it is killed.
+# It takes every signal as a program of a terminal does, also where the tests run under nohup.
 TOOL = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from pathlib import Path
 from bundle.host.server import Server
 from tests.host.engines import spec
