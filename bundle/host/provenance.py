@@ -33,6 +33,7 @@ class _Engine(msgspec.Struct, frozen=True, kw_only=True):
     lock_sha256: str = ""
     locked: bool = True
     missing: dict[str, str] = {}
+    unsupported: tuple[str, ...] = ()
 
 
 class _Host(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +118,7 @@ def _engine(folder: Path, name: str, one: _Engine) -> EngineEntry:
         sha256=one.lock_sha256 or None,
         packages=_packages(inspect),
         missing=tuple(f"{feature}: {why}" for feature, why in one.missing.items()),
+        unsupported=one.unsupported,
     )
 
 

@@ -54,10 +54,18 @@ def measure_all(
         write_json(
             folder / "locks" / "engines.json",
             {
-                name: {"lock_sha256": env.lock_sha256, "locked": env.locked, "missing": env.missing}
+                name: {
+                    "lock_sha256": env.lock_sha256,
+                    "locked": env.locked,
+                    "missing": env.missing,
+                    "unsupported": env.unsupported,
+                }
                 for name, env in engines.items()
             },
         )
+        for name, env in engines.items():
+            if env.files:
+                write_json(folder / "locks" / f"vllm-files.{name}.json", env.files)
     with ExitStack() as stack:
         ctx = _context(folder, recipe, request, engines, snapshots, progress, stack)
         facts = _freeze_engines(folder, engines, stack)

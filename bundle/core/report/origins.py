@@ -144,8 +144,9 @@ def _engine(context: Context) -> Block:
         packages = f", {counted(engine.packages, 'package')}" if engine.packages else ""
         digest = f", sha256 {engine.sha256}" if engine.sha256 else ""
         lacks = f"; lacks {listed(engine.missing)}" if engine.missing else ""
+        odd = f"; unsupported: {listed(engine.unsupported)}" if engine.unsupported else ""
         rows.append(
-            (f"Engine environment {engine.name}", f"{engine.kind}{digest}{packages}{lacks}")
+            (f"Engine environment {engine.name}", f"{engine.kind}{digest}{packages}{lacks}{odd}")
         )
     if not context.provenance.engines:
         rows.append(

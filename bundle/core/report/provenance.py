@@ -33,7 +33,8 @@ class InputEntry(Struct, frozen=True, kw_only=True):
 
 class EngineEntry(Struct, frozen=True, kw_only=True):
     """One engine environment. ``kind`` is ``locked`` or ``recorded, not locked``; ``missing`` are
-    features that this machine's environment lacks, with the reason.
+    features that this machine's environment lacks, with the reason. ``unsupported`` says where an
+    engine that was found differs from what vLLM asks for.
     """
 
     name: str
@@ -41,6 +42,7 @@ class EngineEntry(Struct, frozen=True, kw_only=True):
     sha256: str | None = None
     packages: int | None = None
     missing: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
 
 class StartFacts(Struct, frozen=True, kw_only=True):

@@ -299,7 +299,14 @@ def test_provenance_of_other_runs() -> None:
         gpu=(),
         gpu_state="none",
         engine_versions=(),
-        engines=(EngineEntry(name="x", kind="recorded, not locked", missing=("suffix: no g++",)),),
+        engines=(
+            EngineEntry(
+                name="x",
+                kind="recorded, not locked",
+                missing=("suffix: no g++",),
+                unsupported=("torch 2.11.0, vLLM asks for ==2.13.0",),
+            ),
+        ),
         models=(replace(b.provenance().models[0], quantisation=None, gated=True, role="target"),),
     )
     recipe = b.recipe(
@@ -309,6 +316,7 @@ def test_provenance_of_other_runs() -> None:
     said = words(view(b.mixed(), recipe, b.head(parent="x" * 12), own))
     for text in (
         "recorded, not locked; lacks suffix: no g++",
+        "unsupported: torch 2.11.0, vLLM asks for ==2.13.0",
         "none on this machine",
         "runner V1, asynchronous scheduling False",
         "apache-2.0 (gated)",
