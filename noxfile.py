@@ -57,6 +57,12 @@ def rerun(session: nox.Session) -> None:
 
 
 @nox.session
+def compare(session: nox.Session) -> None:
+    """Hold two bundles of one recipe side by side."""
+    tool(session, "compare")
+
+
+@nox.session
 def report(session: nox.Session) -> None:
     """Render the report of an archive or run folder again."""
     tool(session, "report")

@@ -51,6 +51,7 @@ def run(
         Path | None, typer.Option(help="Use the engine of this interpreter, recorded, not locked.")
     ] = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A fixed port.")] = None,
+    gpu: Annotated[int | None, typer.Option(min=0, help="Index of the GPU to use.")] = None,
 ) -> None:
     """Run a recipe: freeze, measure, judge, report, pack."""
     from bundle.pipeline import Request, make
@@ -66,6 +67,7 @@ def run(
         quality=quality,
         engine_python=engine_python,
         port=port,
+        gpu=gpu,
     )
     from bundle.host.terminal import progress_for
 
@@ -84,13 +86,16 @@ def plan(
     rounds: Annotated[int | None, typer.Option(min=1, help="Blocks to run.")] = None,
     groups: Names = None,
     tasks: Names = None,
+    gpu_memory: Annotated[
+        float | None, typer.Option(min=1, help="GiB of one GPU, instead of this machine's.")
+    ] = None,
 ) -> None:
-    """Show every argument vector and the order of runs, without running anything."""
+    """Show argument vectors, order of runs, fit, memory and hours, without running anything."""
     from bundle.stages.plan import plan_lines
     from bundle.stages.recipe import Request
 
     request = Request(recipe=recipe, rounds=rounds, groups=_split(groups), tasks=_split(tasks))
-    _print(plan_lines(request))
+    _print(plan_lines(request, gpu_memory=gpu_memory))
 
 
 @app.command()
@@ -151,6 +156,23 @@ def rerun(
         with progress_for(out) as progress:
             made = make(request, progress)
     _print(made.lines)
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="An archive or a run folder.")],
+    b: Annotated[Path, typer.Argument(help="Another of the same recipe.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Hold two bundles of one recipe side by side: set-up first, then every claim."""
+    from bundle.stages.compare import compare as stage
+    from bundle.stages.compare import lines_of
+
+    found = stage(a, b)
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+    else:
+        _print(lines_of(found))
 
 
 @app.command()

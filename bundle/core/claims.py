@@ -12,6 +12,9 @@ CLAIMED_METRICS = ("tpot", "output_throughput", "e2el")
 CONVENTION = 0.02
 """Relative band where no noise was measured: the 2 % that MLPerf audits allow."""
 
+REPEAT = math.sqrt(2)
+"""A rerun has noise of its own: a band is wider than the interval by this factor."""
+
 
 def claims(results: Results) -> tuple[Claim, ...]:
     """Every claim of the results: speed ratios, acceptance lengths, shares of equal outputs."""
@@ -23,11 +26,11 @@ def claims(results: Results) -> tuple[Claim, ...]:
 
 
 def _ratio(effect: EffectRow) -> Claim:
-    """A rerun has noise of its own, so the band is the interval's half width times sqrt(2)."""
+    """The band is the interval's half width times :data:`REPEAT`."""
     value = effect.ratio or 0.0
     lower = upper = None
     if effect.lower is not None and effect.upper is not None:
-        half = math.log(effect.upper / effect.lower) / 2 * math.sqrt(2)
+        half = math.log(effect.upper / effect.lower) / 2 * REPEAT
         lower, upper = value * math.exp(-half), value * math.exp(half)
     return Claim(
         id=f"ratio/{effect.group}/{effect.task}/{effect.load}/{effect.metric}",

@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from bundle.core.bundlefile import BundleFile, Claim
+from bundle.core.claims import REPEAT
 
 Word = Literal["IDENTICAL", "REPRODUCED", "NOT REPRODUCED", "NOT COMPARABLE", "INCONCLUSIVE"]
 Outputs = Mapping[tuple[str, str], tuple[int, ...]]
@@ -99,8 +100,8 @@ def _word(claim: Claim, own: Claim | None, *, speed_comparable: bool) -> tuple[W
 def _wider(own: Claim, band: Claim) -> bool:
     if own.lower is None or own.upper is None:
         return True
-    # Both bands hold sqrt(2) half widths; the rerun's own interval is one half width.
-    half = math.log(own.upper / own.lower) / math.sqrt(2)
+    # A band is wider than the interval it was made from.
+    half = math.log(own.upper / own.lower) / REPEAT
     return half > math.log((band.upper or 0) / (band.lower or 1))
 
 

@@ -10,18 +10,15 @@ from typing import Any
 from bundle.core.bundlefile import BundleFile
 from bundle.core.comparison import (
     Comparison,
-    Outputs,
     compare_claims,
     compare_outputs,
     differences,
     summary,
 )
-from bundle.core.records import Reply
 from bundle.errors import BundleError, UsageError
 from bundle.host.engine_lock import lock_sha256
-from bundle.host.folders import read_json, records, write_json
-from bundle.host.hashing import sha256_of
-from bundle.host.system import Host
+from bundle.host.folders import read_json, write_json
+from bundle.stages.set_up import SPEED, facts_of, output_ids
 from bundle.stages.verify import Request as VerifyRequest
 from bundle.stages.verify import opened
 
@@ -90,14 +87,14 @@ def confirm(lines: Iterator[str], *, yes: bool, ask: Callable[[str], bool]) -> N
 def compare(parent_id: str, parent: Path, own: Path) -> Comparison:
     """Hold a finished run folder against its parent's payload."""
     head, mine = (read_json(p / "bundle.json", BundleFile) for p in (parent, own))
-    facts = _facts(parent), _facts(own)
-    alike = all(facts[0].get(n) == facts[1].get(n) for n in ("machine class", "engine"))
+    facts = facts_of(parent), facts_of(own)
+    alike = all(facts[0][name] == facts[1][name] for name in SPEED)
     return Comparison(
         parent=parent_id,
         differences=differences(*facts),
         claims=(
             *compare_claims(head, mine, speed_comparable=alike),
-            *compare_outputs(_outputs(parent), _outputs(own)),
+            *compare_outputs(output_ids(parent), output_ids(own)),
         ),
     )
 
@@ -115,31 +112,3 @@ def comparison_lines(own: Path) -> Iterator[str]:
     for row in found.claims:
         yield f"{row.word:<14} {row.claim}: {row.reason}"
     yield ", ".join(f"{count} {word}" for word, count in summary(found.claims).items())
-
-
-def _facts(payload: Path) -> dict[str, str]:
-    host = read_json(payload / "system" / "host.json", Host)
-    engines = read_json(payload / "locks" / "engines.json", dict[str, dict[str, Any]])
-    head = read_json(payload / "bundle.json", BundleFile)
-    return {
-        "machine": host.fingerprint,
-        "machine class": host.machine_class,
-        "kernel": host.kernel,
-        "tool": head.tool_version,
-        "recipe": sha256_of(payload / "recipes" / "recipe.json"),
-        "models": sha256_of(payload / "locks" / "models.lock.json"),
-        "inputs": sha256_of(payload / "inputs" / "SHA256SUMS"),
-        "engine": ", ".join(f"{n} {e['lock_sha256']}" for n, e in sorted(engines.items())),
-        "narrowed": "; ".join(head.narrowed) or "no",
-    }
-
-
-def _outputs(payload: Path) -> Outputs:
-    """Output token ids by group and item, of each group's first start that has any."""
-    found: dict[tuple[str, str], tuple[int, ...]] = {}
-    for file in sorted((payload / "runs").glob("*/*/replies.jsonl")):
-        group = file.parent.name.partition("-")[2]
-        for reply in records(file, Reply):
-            if reply.token_ids is not None:
-                found.setdefault((group, reply.item), reply.token_ids)
-    return found
