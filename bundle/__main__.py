@@ -106,11 +106,16 @@ def verify(
     models: Annotated[
         Path | None, typer.Option(help="Folder of local snapshots to hold against the lock.")
     ] = None,
+    engine_python: Annotated[
+        Path | None,
+        typer.Option(help="Hold this interpreter's packages against the lock, not the cached."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Check an archive level by level; executes nothing from it, needs no network."""
     from bundle.core.levels import render_json, render_text
     from bundle.stages import verify as stage
+    from bundle.stages.local_environment import local_environment
     from bundle.stages.local_models import local_models
     from bundle.stages.recompute import differences
 
@@ -120,6 +125,7 @@ def verify(
         require_signed=require_signed,
         recompute=differences,
         models=local_models(models) if models else None,
+        environment=local_environment(python=engine_python),
     )
     found = stage.verify(request)
     print(render_json(found) if as_json else render_text(found))
@@ -178,13 +184,18 @@ def compare(
 @app.command()
 def report(
     source: Annotated[Path, typer.Argument(help="An archive or a run folder.")],
-    into: Annotated[Path, typer.Option("--into", help="Where HTML and PDF go.")] = Path("reports"),
+    into: Annotated[Path, typer.Option("--into", help="Where the files go.")] = Path("reports"),
+    formats: Annotated[
+        str, typer.Option("--format", help="Some of html,pdf,md,json,csv,parquet.")
+    ] = "html,pdf",
     paper: Annotated[str, typer.Option(help="A4 or Letter.")] = "A4",
 ) -> None:
-    """Render HTML and PDF again from an archive or run folder alone."""
-    from bundle.stages.rerender import rerender
+    """Render the report again, in any form, from an archive or run folder alone."""
+    from bundle.stages.rerender import formats_named, rerender
 
-    _print(str(path) for path in rerender(source, into, paper=paper))
+    _print(
+        str(path) for path in rerender(source, into, paper=paper, formats=formats_named(formats))
+    )
 
 
 @app.command()

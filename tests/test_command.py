@@ -125,6 +125,28 @@ def test_plan_shows_every_vector_without_running_anything(specbundle: Callable[.
     assert done.returncode == 0
     assert '--speculative-config \'{"method":"eagle3"' in done.stdout
     assert "31 server starts" in done.stdout
+    assert "quality pass in block 1, 2, 3: all items" in done.stdout
+
+
+def test_plan_tells_memory_fit_and_hours(specbundle: Callable[..., Done]) -> None:
+    done = specbundle("plan", "qwen3-8b", "--gpu-memory", "80")
+    assert "draft: weights 15.26 GiB, KV 144 KiB/token + helper weights 1.11 GiB" in done.stdout
+    assert "45% less than without the helper" in done.stdout
+    assert "not known here yet, so not held against the target: eagle3" in done.stdout
+    assert " h in all: 31 starts" in done.stdout
+    done = specbundle("plan", "mimo-7b-mtp")
+    assert "model target is not pinned: specbundle pin" in done.stdout
+    assert "memory and time are told once the target's configuration is here" in done.stdout
+
+
+def test_plan_names_what_does_not_fit(specbundle: Callable[..., Done], tmp_path: Path) -> None:
+    wrong = (CHECKOUT / "recipes/qwen3-8b.toml").read_text()
+    wrong = wrong.replace("max-model-len = 4096", "max-model-len = 50000")
+    wrong = wrong.replace('name = "eagle3"\nmodel = "eagle3"', 'name = "eagle3"\nmodel = "draft"')
+    (tmp_path / "r.toml").write_text(wrong)
+    done = specbundle("plan", str(tmp_path / "r.toml"))
+    assert "does not fit: target: max-model-len 50000 is above the model's 40960" in done.stdout
+    assert "the helper is not an EAGLE-3 head but Qwen3ForCausalLM" in done.stdout
 
 
 def test_doctor_ends_with_a_line_for_each_subject(specbundle: Callable[..., Done]) -> None:

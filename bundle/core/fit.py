@@ -40,12 +40,13 @@ def fit_problems(recipe: Recipe, facts: Mapping[str, ModelFacts]) -> tuple[str, 
 
     Args:
         recipe: the experiment.
-        facts: model key -> facts, for the target and every helper in use.
+        facts: model key -> facts, for the target and the helpers; a group whose helper is not
+            among them is not looked at.
     """
     target = facts["target"]
     found = [f"target: {text}" for text in _context_problems(recipe, target)]
     for group in recipe.groups:
-        if group.speculative is not None:
+        if group.speculative is not None and group.model in (None, *facts):
             helper = facts[group.model] if group.model is not None else None
             found += [f"group {group.name}: {text}" for text in _group(group, target, helper)]
     return tuple(found)

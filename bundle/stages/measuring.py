@@ -139,12 +139,13 @@ def _context(
     quality = inputs / Path(recipe.quality.path).name
     acceptance = inputs / Path(recipe.quality.acceptance_path).name
     groups = {g.name: g for g in expanded_groups(recipe)}
-    gpus = _gpus(recipe)
+    environ = _environment(request)
+    gpus = _gpus(recipe, request, environ)
     if gpus:
         write_json(folder / "system" / "gpu.json", [gpu.facts() for gpu in gpus])
     caches = cache_root() / "compile"
     caches.mkdir(parents=True, exist_ok=True)
-    bench_env = serving_env.base_environment(os.environ)
+    bench_env = serving_env.base_environment(environ)
     return RunContext(
         recipe=recipe,
         runs=folder / "runs",
@@ -158,7 +159,7 @@ def _context(
             parse_acceptance(acceptance.read_text(), str(acceptance)),
             recipe.quality.items,
         ),
-        environ=os.environ,
+        environ=environ,
         caches=caches,
         benches=stack.enter_context(BenchPool(bench_env, caches)),
         progress=progress,
@@ -169,16 +170,24 @@ def _context(
     )
 
 
-def _gpus(recipe: Recipe) -> tuple[Gpu, ...]:
+def _environment(request: Request) -> Mapping[str, str]:
+    """The environment that servers are made from; ``--gpu`` shows them one device only."""
+    if request.gpu is None:
+        return os.environ
+    by_bus = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(request.gpu)}
+    return {**os.environ, **by_bus}
+
+
+def _gpus(recipe: Recipe, request: Request, environ: Mapping[str, str]) -> tuple[Gpu, ...]:
     """The devices of a CUDA recipe.
 
     Raises:
-        HostError: there is none.
+        HostError: there is none, too few, or not the one asked for.
     """
     if recipe.engine.device == "cpu":
         return ()
     wanted = int(recipe.serve.flags.get("tensor-parallel-size", 1))
-    gpus = open_gpus(os.environ, wanted=wanted)
+    gpus = open_gpus(environ, wanted=wanted, index=request.gpu)
     if len(gpus) < wanted:
         raise HostError(
             f"expected {wanted} NVIDIA GPU, found {len(gpus)}",

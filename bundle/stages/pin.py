@@ -13,6 +13,7 @@ from bundle.core.recipe_reading import parse_recipe
 from bundle.errors import ModelError
 from bundle.host.cache import GIB, Report
 from bundle.host.folders import write_json, write_whole
+from bundle.host.models.configs import keep_config
 from bundle.host.models.hub import list_commit
 
 BRANCH = "main"
@@ -76,6 +77,11 @@ def pin(
         return ("the recipe names no model of the Hub: nothing to pin",)
     parse_recipe(text, str(recipe))
     if not check:
+        for key, one in locked.items():
+            try:
+                keep_config(recipe, one)
+            except ModelError as error:  # a gated repository shows its list to everybody
+                lines.append(f"{key}: `plan` cannot tell its memory: {error}")
         write_json(lock_path(recipe), ModelLock(models=locked))
         write_whole(recipe, text)
     return (*lines, f"{'checked' if check else 'wrote'} {lock_path(recipe)}")

@@ -1,32 +1,101 @@
-"""Plan: what a recipe would run, shown without GPU, network or engine."""
+"""Plan: what a recipe would run and take, shown without GPU, network or engine."""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from bundle.core.design import cells, expanded_groups, planned_runs, serve_vector
+from bundle.core.fit import fit_problems
+from bundle.core.models import needed_models, unpinned
+from bundle.core.outlook import memory_lines, memory_of_groups, outlook, outlook_lines
+from bundle.core.quality_items import parse_acceptance
 from bundle.core.recipe import Recipe
+from bundle.host.gpu import MIB, open_gpus
+from bundle.host.models.configs import known_facts
+from bundle.stages.freeze import find_inputs
 from bundle.stages.recipe import Request, load
 
+_GIB = 1024**3
 
-def plan_lines(request: Request) -> Iterator[str]:
-    """The argument vector of every group, the order of runs, the cells of one start."""
+
+def plan_lines(request: Request, *, gpu_memory: float | None = None) -> Iterator[str]:
+    """The argument vector of every group, the order of runs, memory, fit and time.
+
+    Args:
+        request: what would be run.
+        gpu_memory: GiB of one device; default: what this machine's has.
+
+    Raises:
+        SpecbundleError: the recipe is not valid, or one of its files is missing or changed.
+    """
     recipe, _, file = load(request)
     yield f"{recipe.title} ({file})"
     yield ""
+    yield from _vectors(recipe)
+    yield ""
+    runs = planned_runs(recipe)
+    yield f"{len(runs)} server starts in order: " + ", ".join(run.folder for run in runs)
+    carried = sorted({run.block for run in runs if run.quality})
+    if carried:
+        items = recipe.quality.items or "all"
+        yield f"quality pass in block {', '.join(map(str, carried))}: {items} items"
+    else:
+        yield "no quality pass: no verdict can be SHIP"
+    yield ""
+    yield from _estimates(recipe, file, gpu_memory)
+
+
+def _vectors(recipe: Recipe) -> Iterator[str]:
     for group in expanded_groups(recipe):
         vector = serve_vector(recipe, group, port=8000, models=_names(recipe))
         env = " ".join(f"{k}={v}" for k, v in {**recipe.serve.env, **group.env}.items())
         yield f"{group.name} ({group.role}, engine {group.lock or recipe.engine.lock})"
         yield f"  {env + ' ' if env else ''}vllm {shlex.join(vector)}"
         yield "  cells: " + ", ".join(f"{c.key} x {c.requests}" for c in cells(recipe, group))
-    yield ""
-    runs = planned_runs(recipe)
-    yield f"{len(runs)} server starts in order: " + ", ".join(run.folder for run in runs)
-    carried = sorted({run.block for run in runs if run.quality})
-    items = recipe.quality.items or "all"
-    yield f"quality pass in block {', '.join(map(str, carried))}: {items} items"
+
+
+def _estimates(recipe: Recipe, file: Path, gpu_memory: float | None) -> Iterator[str]:
+    """Fit, memory and time, as far as the models' configurations are known here."""
+    facts = known_facts(recipe, file)
+    for key in unpinned(recipe):
+        yield f"model {key} is not pinned: specbundle pin {file} (needs the Hub once)"
+    unknown = [key for key in needed_models(recipe) if key not in facts]
+    if "target" in unknown:
+        yield "memory and time are told once the target's configuration is here"
+        return
+    if unknown:
+        yield f"not known here yet, so not held against the target: {', '.join(unknown)}"
+    problems = fit_problems(recipe, facts)
+    yield from (f"does not fit: {problem}" for problem in problems)
+    if not problems:
+        yield "every model that is known here fits its target"
+    device = _device_bytes(recipe, gpu_memory)
+    rows = memory_of_groups(recipe, facts, device_bytes=device)
+    yield f"memory, estimated{f' for a GPU of {device / _GIB:.0f} GiB' if device else ''}:"
+    yield from (f"  {line}" for line in memory_lines(rows))
+    found = outlook(recipe, rows[0].target.weights, items=_items(recipe, file))
+    yield from outlook_lines(found)
+    yield "  (no gain assumed; the servers themselves say what memory they have)"
+
+
+def _device_bytes(recipe: Recipe, gpu_memory: float | None) -> int | None:
+    if recipe.engine.device == "cpu":
+        return None
+    if gpu_memory is not None:
+        return int(gpu_memory * _GIB)
+    found = [gpu.facts().memory_mib for gpu in open_gpus(os.environ)]
+    return int(found[0] * MIB) if found and found[0] else None
+
+
+def _items(recipe: Recipe, file: Path) -> int:
+    """Requests of one quality pass."""
+    found = {one.path: one.file.read_text(encoding="utf-8") for one in find_inputs(recipe, file)}
+    asked = parse_acceptance(found[recipe.quality.acceptance_path], recipe.quality.acceptance_path)
+    rows = [line for line in found[recipe.quality.path].splitlines() if line.strip()]
+    return (recipe.quality.items or len(rows)) + len(asked)
 
 
 def _names(recipe: Recipe) -> dict[str, str]:

@@ -29,7 +29,9 @@ class Request(Struct, frozen=True, kw_only=True):
     concurrency: tuple[int, ...] = ()
     quality: bool = True
     engine_python: Path | None = None
+    gpu: int | None = None
     port: int | None = None
+    engine_locks: Path | None = None
     parent: str | None = None
     parent_payload: Path | None = None
     inherited: tuple[str, ...] = ()

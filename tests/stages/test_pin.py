@@ -143,6 +143,9 @@ def test_pin_resolves_the_branch_and_records_every_file(bench: Bench) -> None:
     assert rows["config.json"]["git_sha1"] == "d46195ac87f837ad233d02b2f80f148bf7c005e0"
     assert [f["path"] for f in model["others"]] == [".gitattributes", "README.md"]
     assert not [p for p in bench.folder.rglob("*") if "blobs" in p.parts]
+    (kept,) = (bench.folder / "configs").iterdir()
+    assert kept.name == f"{TARGET.replace('/', '--')}@{COMMIT[:12]}.json"
+    assert kept.read_bytes() == _files()["config.json"]
 
 
 def test_download_verifies_and_works_offline_afterwards(bench: Bench) -> None:

@@ -33,11 +33,8 @@ def made_snapshot(
         ModelError: what was made is not what the recipe says.
         HostError: the cache cannot be written.
     """
-    content = hashlib.sha256(msgspec.json.encode(sorted(model.files.items()))).hexdigest()
-    root = cache_root() / "models"
-    # vLLM reads a method's name off a draft's path: no folder here may carry one.
-    name = "packaged" if isinstance(model, PackageModel) else "helper"
-    folder = root / f"{name}-{content[:16]}"
+    folder = made_folder(model)
+    root = folder.parent
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -53,6 +50,14 @@ def made_snapshot(
             report(f"model {key}: making its snapshot")
         _make_whole(model, make, folder, key)
     return folder, _lock(model, folder)
+
+
+def made_folder(model: PackageModel | AssembledModel) -> Path:
+    """Where the snapshot with exactly these files is kept."""
+    content = hashlib.sha256(msgspec.json.encode(sorted(model.files.items()))).hexdigest()
+    # vLLM reads a method's name off a draft's path: no folder here may carry one.
+    name = "packaged" if isinstance(model, PackageModel) else "helper"
+    return cache_root() / "models" / f"{name}-{content[:16]}"
 
 
 def _make_whole(model: PackageModel | AssembledModel, make: Make, folder: Path, key: str) -> None:

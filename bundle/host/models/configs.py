@@ -1,0 +1,76 @@
+"""Configurations of Hub models that are not on this machine: kept beside the recipes by ``pin``."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+
+from bundle.core.fit import ModelFacts
+from bundle.core.models import LockedModel
+from bundle.core.recipe import DirectoryModel, HubModel, Recipe
+from bundle.host.folders import write_whole
+from bundle.host.models.fitting import read_facts
+from bundle.host.models.hub import snapshot_folder
+from bundle.host.models.hub_errors import hub_errors
+from bundle.host.models.made import made_folder
+from bundle.host.resources import resource_root
+
+FOLDER = "configs"
+
+
+def config_file(folder: Path, repo: str, revision: str) -> Path:
+    """Where the configuration of one commit lies: ``OWNER--NAME@REVISION12.json``."""
+    return folder / FOLDER / f"{repo.replace('/', '--')}@{revision[:12]}.json"
+
+
+def keep_config(recipe: Path, model: LockedModel) -> None:
+    """Fetch ``config.json`` of a commit and keep it beside the recipe.
+
+    Raises:
+        ModelError: the Hub does not give the file.
+        HostError: the folder cannot be written.
+    """
+    if "config.json" not in {f.path for f in model.files}:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with hub_errors(model.repo, model.revision):
+            path = huggingface_hub.hf_hub_download(
+                model.repo, "config.json", revision=model.revision, local_dir=folder
+            )
+        content = Path(path).read_bytes()
+    write_whole(config_file(recipe.parent, model.repo, model.revision), content)
+
+
+def known_facts(recipe: Recipe, file: Path) -> dict[str, ModelFacts]:
+    """What is known here of the recipe's models without network, by key; others are left out.
+
+    Raises:
+        ModelError: a snapshot is here and its configuration is damaged.
+    """
+    found = {}
+    for key, model in recipe.models.items():
+        if isinstance(model, HubModel):
+            folder = snapshot_folder(model)
+        elif isinstance(model, DirectoryModel):
+            folder = Path(model.path).expanduser()
+        else:
+            folder = made_folder(model)
+        if (folder / "config.json").is_file():
+            found |= read_facts(recipe, {key: folder})
+        elif isinstance(model, HubModel) and (config := known_config(file, model)):
+            found[key] = ModelFacts(config=config, path=model.repo, names=(model.repo,))
+    return found
+
+
+def known_config(recipe: Path, model: HubModel) -> dict[str, Any] | None:
+    """The configuration of a pinned model, from beside the recipe or from those shipped."""
+    for folder in (recipe.parent, resource_root("recipes")):
+        path = config_file(folder, model.repo, model.revision)
+        if path.is_file():
+            found = json.loads(path.read_bytes())
+            return found if isinstance(found, dict) else None
+    return None
