@@ -20,13 +20,23 @@ from bundle.core.account import Account, account_lines
 from bundle.core.progress import Progress
 from bundle.core.recipe import Recipe
 from bundle.errors import Interrupted, NothingMeasured
-from bundle.host.folders import RunFolder, RunState, open_run_folder
+from bundle.host.folders import RunFolder, RunState, open_run_folder, write_json
+from bundle.host.models.configs import refuse_known_misfits
+from bundle.host.renderer import renderer_versions
 from bundle.host.resources import resource_root
 from bundle.stages import head, measuring
-from bundle.stages.freeze import find_inputs, freeze_host, freeze_inputs, freeze_plan
+from bundle.stages.engine_locks import engines_of, freeze_locks
+from bundle.stages.freeze import (
+    find_inputs,
+    freeze_host,
+    freeze_inputs,
+    freeze_plan,
+    refuse_broken_rows,
+)
 from bundle.stages.judge import judge
 from bundle.stages.pack import pack
 from bundle.stages.recipe import Request, digest, load, narrowing
+from bundle.stages.recompute import RENDERER
 from bundle.stages.report import render
 from bundle.stages.rerun import comparison_lines, write_comparison
 
@@ -62,8 +72,12 @@ def prepare(work: Work) -> None:
     """Pin and freeze: engine, models, inputs, machine, order of runs."""
     with work.account.phase("preparing"):
         inputs = find_inputs(work.recipe, work.file)
+        refuse_broken_rows(work.recipe, inputs)
+        refuse_known_misfits(work.recipe, work.file)
         freeze_inputs(work.path, work.recipe, work.text, inputs)
         freeze_plan(work.path, work.recipe)
+        if work.request.engine_python is None:
+            freeze_locks(work.path, engines_of(work.recipe), work.request.engine_locks)
         freeze_host(work.path)
 
 
@@ -96,6 +110,7 @@ def show(work: Work) -> None:
         )
         if work.request.parent is not None and work.request.parent_payload is not None:
             write_comparison(work.request.parent, work.request.parent_payload, work.path)
+        write_json(work.path / RENDERER, renderer_versions())
         render(work.path)
 
 

@@ -18,11 +18,12 @@ import msgspec
 
 from bundle.core.design import expanded_groups
 from bundle.core.recipe import Group, Model, Recipe
+from bundle.core.toml_places import STEP, line_of
 from bundle.errors import RecipeError
 
 _PLACE = re.compile(r"^(?P<text>.*) - at `(?P<path>.+)`$", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.+)`")
-_STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+|\.\.\.)\]")
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def parse_recipe(text: str, where: str) -> Recipe:
@@ -42,9 +43,9 @@ def parse_recipe(text: str, where: str) -> Recipe:
             f"expected a TOML file, found: {error}", where=where, next_step="mend that line"
         ) from None
     recipe = _convert(raw, text, where)
-    for problem, key in _contradictions(recipe):
+    for problem, path, key in _contradictions(recipe):
         raise RecipeError(
-            problem, where=_line(text, where, key), next_step="change the recipe there"
+            problem, where=line_of(text, where, path, key), next_step="change the recipe there"
         )
     return recipe
 
@@ -55,6 +56,7 @@ def _convert(raw: dict[str, Any], text: str, where: str) -> Recipe:
     except msgspec.ValidationError as error:
         match = _PLACE.match(str(error))
         message, path = (match["text"], match["path"]) if match else (str(error), "$")
+        path = _named(path, raw)
         unknown = _UNKNOWN.match(message)
         key = unknown["key"] if unknown else _last_key(path)
         if unknown:
@@ -65,7 +67,7 @@ def _convert(raw: dict[str, Any], text: str, where: str) -> Recipe:
             value = _value_at(raw, path)
             message = f"{message} at {path}; found {_shown(value)}{_choices(path, raw, value)}"
             step = "change the value there; recipes/recipe.schema.json documents each key"
-        raise RecipeError(message, where=_line(text, where, key), next_step=step) from None
+        raise RecipeError(message, where=line_of(text, where, path, key), next_step=step) from None
 
 
 def _nearest(key: str, known: tuple[str, ...]) -> str:
@@ -92,24 +94,33 @@ def _shown(value: object) -> str:
 
 
 def _last_key(path: str) -> str:
-    names = [name for name, _ in _STEP.findall(path) if name]
+    names = [name for name, _ in STEP.findall(path) if name]
     return names[-1] if names else ""
 
 
-def _line(text: str, where: str, key: str) -> str:
-    """``where:line`` of the key: as a key, as a table, or anywhere; ``where`` if nowhere."""
-    word = re.escape(key)
-    for form in (rf"\s*\"?{word}\"?\s*=", rf"\s*\[.*\b{word}\]", rf"[^#]*?\b{word}\b"):
-        for number, line in enumerate(text.splitlines(), start=1):
-            if key and re.match(form, line):
-                return f"{where}:{number}"
-    return where
+def _named(path: str, raw: object) -> str:
+    """The path with the name of the table's entry that is wrong instead of ``[...]``."""
+    before, dots, after = path.partition("[...]")
+    container = _value_at(raw, before)
+    if not dots or not isinstance(container, dict):
+        return path
+    kind = _element_type(_type_at(before, raw))
+    wrong = next((name for name, value in container.items() if not _converts(value, kind)), "")
+    return f"{before}.{wrong}{after}" if _NAME.fullmatch(wrong) else path
+
+
+def _converts(value: object, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _value_at(raw: object, path: str) -> object:
     """The raw value at a msgspec path; the innermost known one where the path is vague."""
     value: Any = raw
-    for name, index in _STEP.findall(path):
+    for name, index in STEP.findall(path):
         if isinstance(value, dict) and name in value:
             value = value[name]
         elif isinstance(value, list) and index.isdigit() and int(index) < len(value):
@@ -128,23 +139,15 @@ def known_keys(path: str, raw: object) -> tuple[str, ...]:
 def _type_at(path: str, raw: object) -> Any:
     kind: Any = Recipe
     value: Any = raw
-    for name, index in _STEP.findall(path):
+    for name, index in STEP.findall(path):
         if name:
-            kind = _field_type(kind, name)
+            kind = _element_type(kind) if get_origin(kind) is dict else _field_type(kind, name)
             value = value.get(name) if isinstance(value, dict) else None
         else:
             kind = _element_type(kind)
-            value = _element(value, index)
+            value = value[int(index)] if isinstance(value, list) else None
         kind = _chosen(kind, value)
     return kind
-
-
-def _element(value: object, index: str) -> object:
-    """One element of a raw list by its index, or of a raw table's values: the first table."""
-    if isinstance(value, list) and index.isdigit():
-        return value[int(index)]
-    inner = value.values() if isinstance(value, dict) else ()
-    return next((v for v in inner if isinstance(v, dict)), None)
 
 
 def _field_type(kind: Any, name: str) -> Any:
@@ -168,20 +171,22 @@ def _chosen(kind: Any, value: object) -> Any:
     return (tagged or records or [kind])[0]
 
 
-def _contradictions(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Rules over several keys: (what is wrong, the key to point at)."""
+def _contradictions(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
+    """Rules over several keys: (what is wrong, the path to look in, the word to point at)."""
     yield from _group_problems(recipe)
-    yield from _load_problems(recipe)
+    yield from ((text, "$", key) for text, key in _load_problems(recipe))
     names = [w.task for w in recipe.workloads]
-    yield from ((f"two workloads are called `{n}`", n) for n in _twice(names))
+    yield from ((f"two workloads are called `{n}`", "$", n) for n in _twice(names))
     if "target" not in recipe.models:
-        yield "models has no `target`", "models"
-    for model in recipe.models.values():
+        yield "models has no `target`", "$", "models"
+    for key, model in recipe.models.items():
         base = getattr(model, "base", None)
         if base is not None and base not in recipe.models:
-            yield f"base `{base}` is not among the models: {_names(recipe.models)}", base
+            text = f"base `{base}` is not among the models: {_names(recipe.models)}"
+            yield text, f"$.models.{key}", base
     if any(b > recipe.design.rounds for b in recipe.quality.blocks):
-        yield f"quality.blocks names a block above rounds = {recipe.design.rounds}", "blocks"
+        text = f"quality.blocks names a block above rounds = {recipe.design.rounds}"
+        yield text, "$.quality", "blocks"
 
 
 def _names(values: Iterable[str]) -> str:
@@ -192,14 +197,16 @@ def _twice(names: list[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def _group_problems(recipe: Recipe) -> Iterator[tuple[str, str]]:
+def _group_problems(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
     baselines = [g for g in recipe.groups if g.role == "baseline"]
     if len(baselines) != 1:
-        yield f"expected exactly one group with role baseline, found {len(baselines)}", "groups"
+        text = f"expected exactly one group with role baseline, found {len(baselines)}"
+        yield text, "$", "groups"
     names = [g.name for g in expanded_groups(recipe)]
-    yield from ((f"two groups are called `{n}`", n) for n in _twice(names))
-    for group in recipe.groups:
-        yield from ((f"group `{group.name}`: {text}", key) for text, key in _one(recipe, group))
+    yield from ((f"two groups are called `{n}`", "$", n) for n in _twice(names))
+    for index, group in enumerate(recipe.groups):
+        for text, key in _one(recipe, group):
+            yield f"group `{group.name}`: {text}", f"$.groups[{index}]", key
 
 
 def _one(recipe: Recipe, group: Group) -> Iterator[tuple[str, str]]:

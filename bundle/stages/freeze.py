@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 
 from bundle.core.design import expanded_groups, planned_runs, serve_vector
+from bundle.core.quality_items import parse_acceptance, parse_quality
 from bundle.core.recipe import Recipe
+from bundle.core.workloads import parse_workload
 from bundle.errors import InputError
 from bundle.host import secrets
 from bundle.host.engine_facts import EngineFacts
@@ -64,6 +66,22 @@ def _found(path: str, sha256: str, recipe_file: Path) -> InputFile:
             next_step="restore the file, or pin the new one in the recipe",
         )
     return InputFile(path=path, sha256=sha256, file=file)
+
+
+def refuse_broken_rows(recipe: Recipe, inputs: tuple[InputFile, ...]) -> None:
+    """Read every row now, not after the engine was built.
+
+    Raises:
+        InputError: a broken row; names file and line.
+    """
+    for one in inputs:
+        text = one.file.read_text(encoding="utf-8")
+        if one.path == recipe.quality.path:
+            parse_quality(text, str(one.file))
+        elif one.path == recipe.quality.acceptance_path:
+            parse_acceptance(text, str(one.file))
+        else:
+            parse_workload(text, str(one.file))
 
 
 def freeze_inputs(

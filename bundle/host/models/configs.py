@@ -9,11 +9,11 @@ from typing import Any
 
 import huggingface_hub
 
-from bundle.core.fit import ModelFacts
+from bundle.core.fit import ModelFacts, fit_problems
 from bundle.core.models import LockedModel
 from bundle.core.recipe import DirectoryModel, HubModel, Recipe
 from bundle.host.folders import write_whole
-from bundle.host.models.fitting import read_facts
+from bundle.host.models.fitting import read_facts, refuse
 from bundle.host.models.hub import snapshot_folder
 from bundle.host.models.hub_errors import hub_errors
 from bundle.host.models.made import made_folder
@@ -64,6 +64,17 @@ def known_facts(recipe: Recipe, file: Path) -> dict[str, ModelFacts]:
         elif isinstance(model, HubModel) and (config := known_config(file, model)):
             found[key] = ModelFacts(config=config, path=model.repo, names=(model.repo,))
     return found
+
+
+def refuse_known_misfits(recipe: Recipe, file: Path) -> None:
+    """Refuse helpers that do not belong to the target as far as their configurations are here.
+
+    Raises:
+        ModelError: one sentence per group that cannot work.
+    """
+    facts = known_facts(recipe, file)
+    if "target" in facts:
+        refuse(recipe, fit_problems(recipe, facts))
 
 
 def known_config(recipe: Path, model: HubModel) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,15 @@ def check_fit(recipe: Recipe, snapshots: Mapping[str, Path]) -> None:
     Raises:
         ModelError: one sentence per group that cannot work.
     """
-    problems = fit_problems(recipe, read_facts(recipe, snapshots))
+    refuse(recipe, fit_problems(recipe, read_facts(recipe, snapshots)))
+
+
+def refuse(recipe: Recipe, problems: Sequence[str]) -> None:
+    """End here if there are problems.
+
+    Raises:
+        ModelError: with all of them.
+    """
     if problems:
         raise ModelError(
             "; ".join(problems),
