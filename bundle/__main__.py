@@ -117,13 +117,13 @@ def verify(
     from bundle.stages import verify as stage
     from bundle.stages.local_environment import local_environment
     from bundle.stages.local_models import local_models
-    from bundle.stages.recompute import differences
+    from bundle.stages.recompute import recompute
 
     request = stage.Request(
         archive=archive,
         trust=trust,
         require_signed=require_signed,
-        recompute=differences,
+        recompute=recompute,
         models=local_models(models) if models else None,
         environment=local_environment(python=engine_python),
     )

@@ -25,10 +25,14 @@ from bundle.core.recipe_reading import parse_recipe
 from bundle.host.engine_lock import lock_sha256
 from bundle.host.folders import write_json, write_whole
 from bundle.host.hashing import sha256_of
+from bundle.host.renderer import renderer_versions
 from bundle.host.system import Host
+from bundle.host.wheel import wheel_bytes, wheel_name
+from bundle.stages.engine_locks import freeze_locks
 from bundle.stages.freeze import freeze_plan
 from bundle.stages.judge import judge
 from bundle.stages.pack import Packed, pack
+from bundle.stages.recompute import RENDERER
 from bundle.stages.report import render
 from tests import builders as made
 from tests.builders import World
@@ -96,6 +100,9 @@ def frozen(folder: Path, spec: Recipe, text: str, host: Host = HOST) -> None:
     write_json(folder / "system" / "host.json", host)
     write_json(folder / "system" / "environment.json", {"LANG": "C.UTF-8"})
     write_whole(folder / "code" / "COMMIT", "unknown\n")
+    write_whole(folder / "code" / wheel_name(), wheel_bytes())
+    freeze_locks(folder, ["cpu"])
+    write_json(folder / RENDERER, renderer_versions())
 
 
 def write_runs(folder: Path, spec: Recipe, world: World) -> None:
@@ -138,9 +145,23 @@ def headed(folder: Path, spec: Recipe, **changes: object) -> Path:
     """Judge, head and render a run folder."""
     results = judge(folder, narrowed=("groups: ngram",))
     names = tuple(plan.folder for plan in planned_runs(spec))
+    digest = sha256_of(folder / "recipes" / "recipe.toml")
+    headed_only(folder, spec, names, digest, claims=claims(results), **changes)
+    render(folder)
+    return folder
+
+
+def headed_only(
+    folder: Path,
+    spec: Recipe | None = None,
+    names: tuple[str, ...] = (),
+    digest: str = "0" * 64,
+    **changes: object,
+) -> None:
+    """Write ``bundle.json``."""
     head = BundleFile(
-        name=spec.name,
-        recipe_sha256=sha256_of(folder / "recipes" / "recipe.toml"),
+        name=spec.name if spec else "tiny",
+        recipe_sha256=digest,
         parent=None,
         started="2024-05-01T10:00:00+00:00",
         finished="2024-05-01T12:30:00+00:00",
@@ -150,12 +171,10 @@ def headed(folder: Path, spec: Recipe, **changes: object) -> Path:
         executed=names,
         failed=(),
         seconds={"cells": 60.0},
-        claims=claims(results),
-        looks=(spec.design.rounds,),
+        claims=(),
+        looks=(spec.design.rounds,) if spec else (),
     )
     write_json(folder / "bundle.json", replace(head, **changes))
-    render(folder)
-    return folder
 
 
 def packed(folder: Path, **options: object) -> Packed:

@@ -139,6 +139,45 @@ def _outputs_word(equal: int, items: int) -> Word:
     return "IDENTICAL" if equal == items else "NOT REPRODUCED"
 
 
+def contradictions(comparison: Comparison, own: BundleFile) -> Iterator[str]:
+    """What a comparison says that does not follow from its own claims and bands.
+
+    The parent's numbers are taken as they stand: its bundle holds them.
+    """
+    mine = {claim.id: claim for claim in own.claims}
+    if comparison.parent != own.parent:
+        yield f"the parent is {comparison.parent}, bundle.json says {own.parent}"
+    for row in comparison.claims:
+        claim = mine.get(row.claim)
+        if row.claim.startswith("outputs/"):
+            word = _outputs_word(1 if row.own == 1 else 0, 0 if row.own is None else 1)
+            if row.word != word:
+                yield f"{row.claim} is {row.word} with {row.own} of the outputs equal"
+        elif row.own != (claim.value if claim else None):
+            yield f"{row.claim} says {row.own}, the rerun's claim is not that"
+        elif row.parent is not None and row.word != _word_of(row, claim):
+            yield f"{row.claim} is {row.word}, its numbers say {_word_of(row, claim)}"
+
+
+def _word_of(row: Compared, own: Claim | None) -> Word:
+    kind: Literal["ratio", "acceptance"] = "ratio"
+    if row.claim.startswith("acceptance/"):
+        kind = "acceptance"
+    parent = Claim(
+        id=row.claim,
+        kind=kind,
+        group="",
+        task="",
+        load="",
+        metric="",
+        value=row.parent or 0.0,
+        lower=row.lower,
+        upper=row.upper,
+        noise_sd=None,
+    )
+    return _word(parent, own, speed_comparable=row.word != "NOT COMPARABLE")[0]
+
+
 def summary(rows: Sequence[Compared]) -> dict[str, int]:
     """How many claims got each word, in order of first appearance."""
     counts: dict[str, int] = {}

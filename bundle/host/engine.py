@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from bundle.errors import EngineError
 from bundle.host.cache import Report, cache_root, exclusive, unwritable
-from bundle.host.engine_build import Builder
+from bundle.host.engine_build import MARKER, Builder
 from bundle.host.engine_lock import read_lock
 from bundle.host.found_engine import probe
 from bundle.host.installer import Installer, find_uv
@@ -82,6 +82,19 @@ def ensure_engine(
         lock_sha256=content.sha256,
         missing=marker.missing,
     )
+
+
+def cached_engine(lock: str, sha256: str, root: Path | None = None) -> Path | None:
+    """The interpreter of a finished environment in the cache; None where there is none.
+
+    Args:
+        lock: the engine's name.
+        sha256: its lock's hash.
+        root: the folder of all environments (default: the user's cache).
+    """
+    path = (root or cache_root() / "engines") / f"{lock}-{sha256[:12]}"
+    python = path / "bin/python"
+    return python if (path / MARKER).is_file() and python.exists() else None
 
 
 def external_engine(python: Path) -> EngineEnv:

@@ -158,9 +158,7 @@ class Builder(Struct, frozen=True, kw_only=True):
         Raises:
             EngineError: a distribution is missing or of another version.
         """
-        optional = {
-            n for p, text in self.lock.parts if p.feature in marker.missing for n in pins(text)
-        }
+        optional = self.lock.optional(marker.missing)
         found = installed(self.installer.python)
         wrong = [
             f"{name} {found.get(name, 'absent')} instead of {version}"

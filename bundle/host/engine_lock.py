@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -93,6 +94,10 @@ class EngineLock(Struct, frozen=True, kw_only=True):
         if self.file.metadata_wheel is not None:
             found[self.file.metadata_wheel.distribution] = self.file.metadata_wheel.version
         return found
+
+    def optional(self, missing: Container[str]) -> set[str]:
+        """Distributions that an environment without these features need not have."""
+        return {n for p, text in self.parts if p.feature in missing for n in pins(text)}
 
 
 def engines_folder() -> Path:

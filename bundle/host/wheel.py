@@ -39,6 +39,13 @@ def wheel_bytes() -> bytes:
     return out.getvalue()
 
 
+def code_rows() -> dict[str, str]:
+    """Path in the wheel -> digest, as RECORD writes it, of all code, templates and data."""
+    return {
+        name: f"sha256={_digest(data)}" for name, data in _members() if name.startswith("bundle/")
+    }
+
+
 def _members() -> Iterator[tuple[str, bytes]]:
     package = Path(bundle.__file__).parent
     for path in sorted(package.rglob("*.py")):

@@ -19,8 +19,24 @@ from bundle.host.signature import check_envelopes, envelope_of, read_trust
 
 #: Told a level's name and the bytes it has just worked through.
 Progress = Callable[[str, int], None]
-#: Compares something with the bundle's payload folder; returns the differences in words.
-Comparison = Callable[[Path], Sequence[str]]
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a comparison has to say.
+
+    Attributes:
+        differences: in words; any is a failure.
+        note: what was found, for the level's reason; empty: the level's own words.
+        unchecked: why nothing, or not enough, could be looked at.
+    """
+
+    differences: Sequence[str] = ()
+    note: str = ""
+    unchecked: str = ""
+
+
+#: Compares something with the bundle's payload folder; plain texts are differences.
+Comparison = Callable[[Path], Sequence[str] | Outcome]
 _DETAILS = 20
 _MAX_SIDECAR = 4096
 
@@ -162,8 +178,8 @@ def check_environment(subject: Subject) -> tuple[Subject, Level]:
     return subject, _compare(
         subject,
         subject.request.environment,
-        held="the environment is that of the locks",
-        skipped="no engine environment was given (--engine-python PATH)",
+        held="the engine's packages are those of the lock",
+        skipped="nothing was given that looks at this machine",
     )
 
 
@@ -171,14 +187,24 @@ def _compare(subject: Subject, comparison: Comparison | None, *, held: str, skip
     if comparison is None:
         return not_checked(skipped)
     try:
-        differences = comparison(_folder(subject) / PAYLOAD)
+        found = comparison(_folder(subject) / PAYLOAD)
     except HostError:
         raise
     except SpecbundleError as error:
         return _failed([str(error)])
     except Exception as error:
         return _failed([f"cannot be computed from these records: {type(error).__name__}: {error}"])
-    return _failed(differences) if differences else _held(held)
+    return _level(found if isinstance(found, Outcome) else Outcome(differences=found), held)
+
+
+def _level(found: Outcome, held: str) -> Level:
+    if found.differences:
+        failed = _failed(found.differences)
+        details = (*failed.details, found.note) if found.note else failed.details
+        return msgspec.structs.replace(failed, details=details)
+    if found.unchecked:
+        return not_checked("; ".join(filter(None, (found.unchecked, found.note))))
+    return _held("; ".join(filter(None, (held, found.note))))
 
 
 def _folder(subject: Subject) -> Path:

@@ -1,70 +1,189 @@
-"""Level V3: every number computed again from the raw records, the report rendered again."""
+"""Level V3: every number computed again from the raw records, the report rendered again.
+
+Numbers are held equal to the digits that all processors share. The report is compared byte for
+byte where the same code and the same libraries render it; where another library does, the page is
+compared without its charts; where other code would, nothing of it is, and the level cannot hold.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from bundle.core.bundlefile import BundleFile
 from bundle.core.claims import claims
-from bundle.core.design import planned_runs
+from bundle.core.comparison import Comparison, contradictions
+from bundle.core.design import expanded_groups, planned_runs
 from bundle.core.recipe import Recipe
+from bundle.core.recipe_reading import parse_recipe
+from bundle.core.records import RunRecord
 from bundle.core.results import Results
+from bundle.core.started import narrowing_problem, vector_problem
+from bundle.core.tolerance import apart, tables_apart
 from bundle.host.folders import read_json
 from bundle.host.hashing import sha256_of
+from bundle.host.renderer import renderer_versions, same_code
+from bundle.stages.checks import Outcome
 from bundle.stages.head import finished_runs
 from bundle.stages.judge import judge
 from bundle.stages.report import render
 from bundle.stages.rerun import COMPARISON
 
+RENDERER = "system/renderer.json"
+_SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+_MADE = ("results.json", "cells.csv")
 
-def differences(payload: Path) -> tuple[str, ...]:
-    """What of results and report is not what the raw records give; empty when all agree.
+
+def recompute(payload: Path) -> Outcome:
+    """Hold results and report of a payload against what its raw records give.
 
     The payload is copied; nothing of it is executed or changed.
     """
     with tempfile.TemporaryDirectory() as scratch:
         again = Path(scratch) / "payload"
-        shutil.copytree(payload, again, ignore=shutil.ignore_patterns("results", "report"))
+        shutil.copytree(payload, again, ignore=_left_out)
         head = read_json(again / "bundle.json", BundleFile)
-        # A comparison needs the parent's payload, which a bundle does not carry.
-        (again / "results").mkdir()
-        if (payload / COMPARISON).is_file():
-            shutil.copyfile(payload / COMPARISON, again / COMPARISON)
+        recipe = read_json(again / "recipes" / "recipe.json", Recipe)
         judge(again, narrowed=head.narrowed, looks=head.looks[:-1])
-        render(again)
-        return (*_unequal(payload, again), *_head_differences(again, head))
+        numbers = (
+            *_recipe_differences(again, recipe),
+            *_head_differences(again, head, recipe),
+            *_results_differences(payload, again),
+        )
+        if numbers:
+            return Outcome(differences=numbers, note="the report was not looked at")
+        return _report(payload, again)
 
 
-def _head_differences(again: Path, head: BundleFile) -> Iterator[str]:
+def _left_out(folder: str, names: list[str]) -> list[str]:
+    """What the numbers do not come from: what is made again, and copies of published files."""
+    made = {"results", "report", "models", "wheels", "code"}
+    return [name for name in names if name in made and (Path(folder) / "bundle.json").exists()]
+
+
+def _recipe_differences(again: Path, recipe: Recipe) -> Iterator[str]:
+    """The recipe that was run is the one that was written, and every start is one of its."""
+    toml = again / "recipes" / "recipe.toml"
+    whole = parse_recipe(toml.read_text(encoding="utf-8"), "recipes/recipe.toml")
+    groups = {group.name: group for group in expanded_groups(whole)}
+    problem = narrowing_problem(whole, recipe, groups)
+    if problem:
+        yield f"recipes/recipe.json: {problem}"
+        return
+    own = {group.name: group for group in expanded_groups(recipe)}
+    for path in sorted((again / "runs").glob("*/*/run.json")):
+        record = read_json(path, RunRecord)
+        if record.group in own and record.argv:
+            problem = vector_problem(recipe, own[record.group], record.argv)
+            if problem:
+                yield f"{path.relative_to(again)}: started with {problem}: another recipe"
+
+
+def _head_differences(again: Path, head: BundleFile, recipe: Recipe) -> Iterator[str]:
     """What ``bundle.json`` says of runs and claims, against the runs and the results."""
-    recipe = read_json(again / "recipes" / "recipe.json", Recipe)
+    finished = tuple(finished_runs(again, recipe))
+    made = claims(read_json(again / "results" / "results.json", Results))
     expected = {
         "planned": tuple(plan.folder for plan in planned_runs(recipe)),
-        "executed": tuple(name for name, _ in finished_runs(again, recipe)),
-        "failed": tuple(n for n, run in finished_runs(again, recipe) if run.status == "failed"),
-        "claims": claims(read_json(again / "results" / "results.json", Results)),
+        "executed": tuple(name for name, _ in finished),
+        "failed": tuple(name for name, run in finished if run.status == "failed"),
         "name": recipe.name,
         "recipe_sha256": sha256_of(again / "recipes" / "recipe.toml"),
     }
     for name, value in expected.items():
         if getattr(head, name) != value:
             yield f"bundle.json: {name} is not what the raw records give"
+    for text in apart(msgspec.to_builtins(head.claims), msgspec.to_builtins(made), "claims"):
+        yield f"bundle.json: {text}"
+
+
+def _results_differences(payload: Path, again: Path) -> Iterator[str]:
+    """Results file by file, then a rerun's comparison against the claims it judges."""
+    for name in sorted(_files(payload / "results") | set(_MADE)):
+        file = f"results/{name}"
+        old = payload / file
+        if not old.is_file():
+            yield f"{file} is missing; the raw records give one"
+        elif file == COMPARISON:
+            head = read_json(payload / "bundle.json", BundleFile)
+            yield from (f"{file}: {t}" for t in contradictions(read_json(old, Comparison), head))
+        elif name not in _MADE:
+            yield f"{file} is there; the raw records give none"
+        else:
+            yield from (f"{file}: {text}" for text in _file_apart(old, again / file))
+
+
+def _file_apart(old: Path, new: Path) -> Iterator[str]:
+    if old.read_bytes() == new.read_bytes():
+        return
+    if old.suffix == ".csv":
+        found = list(tables_apart(old.read_text(encoding="utf-8"), new.read_text(encoding="utf-8")))
+    else:
+        documents: list[Any] = [msgspec.json.decode(path.read_bytes()) for path in (old, new)]
+        found = list(apart(*documents))
+    yield from found
+
+
+def _report(payload: Path, again: Path) -> Outcome:
+    """Render from the bundle's own results, which were found equal, and compare."""
+    wheels = sorted((payload / "code").glob("specbundle-*.whl"))
+    if len(wheels) != 1 or not same_code(wheels[0]):
+        return Outcome(
+            unchecked="the numbers in results/ are equal, but the report was rendered by other "
+            "code than this: install the wheel in the bundle's code/ to compare it"
+        )
+    shutil.rmtree(again / "results")
+    shutil.copytree(payload / "results", again / "results")
+    shutil.copytree(payload / "code", again / "code")
+    render(again)
+    other = _other_versions(payload)
+    if not other:
+        return Outcome(differences=tuple(_unequal(payload, again)))
+    found = _text_differences(payload, again)
+    return Outcome(
+        differences=tuple(found),
+        note=f"charts and PDF NOT COMPARED, since other libraries drew them: {'; '.join(other)}",
+    )
+
+
+def _other_versions(payload: Path) -> tuple[str, ...]:
+    here = renderer_versions()
+    path = payload / RENDERER
+    there = read_json(path, dict[str, str]) if path.is_file() else here
+    return tuple(
+        f"{name} {there.get(name, 'absent')} there, {here.get(name, 'absent')} here"
+        for name in dict.fromkeys([*there, *here])
+        if there.get(name) != here.get(name)
+    )
+
+
+def _text_differences(payload: Path, again: Path) -> Iterator[str]:
+    """The page without its charts, and the set of files."""
+    if _files(payload / "report") != _files(again / "report"):
+        yield "report/ does not hold the files that the raw records give"
+    pages = [
+        _SVG.sub("", (folder / "report" / "report.html").read_text(encoding="utf-8"))
+        for folder in (payload, again)
+    ]
+    if pages[0] != pages[1]:
+        yield "report/report.html is not what the raw records give"
 
 
 def _unequal(payload: Path, again: Path) -> Iterator[str]:
-    for folder in ("results", "report"):
-        names = _files(payload / folder) | _files(again / folder)
-        for name in sorted(names):
-            old, new = payload / folder / name, again / folder / name
-            if not old.is_file():
-                yield f"{folder}/{name} is missing; the raw records give one"
-            elif not new.is_file():
-                yield f"{folder}/{name} is there; the raw records give none"
-            elif old.read_bytes() != new.read_bytes():
-                yield f"{folder}/{name} is not what the raw records give"
+    for name in sorted(_files(payload / "report") | _files(again / "report")):
+        old, new = payload / "report" / name, again / "report" / name
+        if not old.is_file():
+            yield f"report/{name} is missing; the raw records give one"
+        elif not new.is_file():
+            yield f"report/{name} is there; the raw records give none"
+        elif old.read_bytes() != new.read_bytes():
+            yield f"report/{name} is not what the raw records give"
 
 
 def _files(folder: Path) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,8 @@ def facts_of(payload: Path) -> dict[str, str]:
     head = read_json(payload / "bundle.json", BundleFile)
     host = read_json(payload / "system" / "host.json", Host)
     gpus = _gpus(payload)
-    names = ", ".join(str(gpu.get("name", "?")) for gpu in gpus)
     return {
-        MACHINE_CLASS: f"{host.machine_class} / {names}" if gpus else host.machine_class,
+        MACHINE_CLASS: with_gpus(host.machine_class, gpu_names(payload)),
         "machine": host.fingerprint,
         **_gpu_facts(gpus),
         ENGINE: _engine(payload),
@@ -53,6 +52,16 @@ def facts_of(payload: Path) -> dict[str, str]:
         **dict(_packages(payload)),
         **dict(_servers(payload)),
     }
+
+
+def with_gpus(machine_class: str, names: Sequence[str]) -> str:
+    """What two machines must share to be of one class, their GPUs included."""
+    return " / ".join([machine_class, *names])
+
+
+def gpu_names(payload: Path) -> tuple[str, ...]:
+    """The GPUs that a bundle's servers used; none on a CPU."""
+    return tuple(str(gpu.get("name", "?")) for gpu in _gpus(payload))
 
 
 def _gpus(payload: Path) -> list[dict[str, Any]]:

@@ -3,9 +3,17 @@
 import math
 
 import pytest
+from msgspec.structs import replace
 
 from bundle.core.bundlefile import BundleFile, Claim
-from bundle.core.comparison import compare_claims, compare_outputs, differences, summary
+from bundle.core.comparison import (
+    Comparison,
+    compare_claims,
+    compare_outputs,
+    contradictions,
+    differences,
+    summary,
+)
 
 
 def claim(
@@ -115,3 +123,39 @@ def test_differences_name_both_sides_and_what_only_one_has() -> None:
         ("driver", "1", "2"),
         ("gpu", "not recorded", "x"),
     ]
+
+
+def compared(parent: Claim, own: Claim, *, comparable: bool = True) -> Comparison:
+    rows = compare_claims(head(parent), head(own), speed_comparable=comparable)
+    outputs = compare_outputs({("g", "1"): (1,), ("h", "1"): (1,)}, {("g", "1"): (1,)})
+    return Comparison(parent="abc", differences=(), claims=(*rows, *outputs))
+
+
+@pytest.mark.parametrize("comparable", [True, False])
+@pytest.mark.parametrize("kind", ["ratio", "acceptance"])
+def test_a_comparison_follows_from_its_own_numbers(kind: str, comparable: bool) -> None:
+    own = claim(1.7, 1.65, 1.75, kind=kind)
+    found = compared(claim(1.5, 1.4, 1.6, kind=kind), own, comparable=comparable)
+    assert list(contradictions(found, replace(head(own), parent="abc"))) == []
+
+
+def test_an_edited_comparison_contradicts_itself() -> None:
+    own = claim(1.7, 1.65, 1.75)
+    found = compared(BAND, own)
+    mine = replace(head(own), parent="abc")
+    row, alike, absent = found.claims
+
+    def said(*rows: object, parent: str = "abc") -> list[str]:
+        edited = Comparison(parent=parent, differences=(), claims=rows)  # type: ignore[arg-type]
+        return list(contradictions(edited, mine))
+
+    assert said(parent="def") == ["the parent is def, bundle.json says abc"]
+    assert said(replace(row, word="REPRODUCED")) == [
+        "ratio/x is REPRODUCED, its numbers say NOT REPRODUCED"
+    ]
+    assert "says 1.5" in said(replace(row, own=1.5))[0]
+    assert "says 1.7" in said(replace(row, claim="ratio/none"))[0]
+    assert said(replace(row, claim="ratio/none", own=None, word="INCONCLUSIVE")) == []
+    assert said(alike, absent) == []
+    assert "is IDENTICAL with 0.5" in said(replace(alike, own=0.5))[0]
+    assert said(replace(row, parent=None)) == []
