@@ -24,9 +24,9 @@ def patiently(session: nox.Session, *words: str) -> None:
     session.run(*words, interrupt_timeout=PATIENCE, terminate_timeout=PATIENCE)
 
 
-def tool(session: nox.Session, *words: str) -> None:
+def tool(session: nox.Session, *words: str, extra: str = "") -> None:
     """Install the tool, and uv for quick engine environments, and run one of its commands."""
-    session.install(".", "uv")
+    session.install(f".[{extra}]" if extra else ".", "uv")
     patiently(session, "specbundle", *words, *session.posargs)
 
 
@@ -64,8 +64,8 @@ def compare(session: nox.Session) -> None:
 
 @nox.session
 def report(session: nox.Session) -> None:
-    """Render the report of an archive or run folder again."""
-    tool(session, "report")
+    """Render the report of an archive or run folder again, in any of its forms."""
+    tool(session, "report", extra="parquet")
 
 
 @nox.session

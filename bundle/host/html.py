@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Literal
@@ -29,7 +30,10 @@ PRIVATE = "specbundle:"
 
 
 def page(view: ReportView, charts: Mapping[str, str]) -> str:
-    """The report for a browser: no script, nothing fetched, charts and fonts inside.
+    """The report for a browser: nothing fetched, charts and fonts inside.
+
+    Its one script sorts tables, and is the only one that the page's own policy lets run, by its
+    hash. Everything is there without it.
 
     Args:
         view: the report.
@@ -77,7 +81,19 @@ def _render(
         figures=figures,
         medium=medium,
         style=Markup(_style(medium, paper)),  # noqa: S704, our own style sheets
+        script=Markup(_script()),  # noqa: S704, our own script
+        script_hash=_source_hash(_script()),
     )
+
+
+def _script() -> str:
+    return resource("templates", "sort.js").read_text(encoding="utf-8").strip()
+
+
+def _source_hash(script: str) -> str:
+    """A script's hash as a content security policy names it."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
 
 
 def _whole(table: Table) -> Table:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import cast, get_args
 
 from msgspec import Struct
 
 from bundle.core.bundlefile import BundleFile
+from bundle.core.comparison import Comparison
 from bundle.core.recipe import Recipe
 from bundle.core.report.parts import Chart
+from bundle.core.report.provenance import Provenance
 from bundle.core.report.view import ReportView, view
 from bundle.core.results import Results
 from bundle.errors import UsageError
@@ -25,7 +28,10 @@ from bundle.host.html import Paper, page, print_page
 from bundle.host.pdf import write_pdf
 from bundle.host.provenance import read_provenance
 
-ATTACHED = ("results.json", "bundle.json")
+RESULTS = "results/results.json"
+COMPARISON = "results/comparison.json"
+ATTACHED = (RESULTS, "bundle.json", COMPARISON)
+"""Files that the PDF carries inside, by their base names; a comparison only a rerun has."""
 
 
 class ReportFiles(Struct, frozen=True, kw_only=True):
@@ -36,12 +42,52 @@ class ReportFiles(Struct, frozen=True, kw_only=True):
     charts: tuple[Path, ...]
 
 
-class ReportTexts(Struct, frozen=True, kw_only=True):
-    """The same in memory, for whoever compares before writing. ``charts`` are SVG by id."""
+class Source(Struct, frozen=True, kw_only=True):
+    """The records that a report is made from, and the files that are attached to it."""
 
-    html: str
-    pdf: bytes
-    charts: dict[str, str]
+    results: Results
+    recipe: Recipe
+    head: BundleFile
+    provenance: Provenance
+    comparison: Comparison | None
+    attached: dict[str, bytes]
+
+
+class Report:
+    """The report of one run; each form is made when it is asked for, the charts once."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @cached_property
+    def view(self) -> ReportView:
+        """The report as data."""
+        own = self.source
+        return view(own.results, own.recipe, own.head, own.provenance, own.comparison)
+
+    @cached_property
+    def charts(self) -> dict[str, str]:
+        """Every chart as an SVG element, by its id."""
+        return {chart.id: draw(chart) for chart in charts_of(self.view)}
+
+    def html(self) -> str:
+        """The page."""
+        return page(self.view, self.charts)
+
+    def pdf(self, paper: Paper = "A4") -> bytes:
+        """The document.
+
+        Raises:
+            HostError: there is no Pango on this machine.
+        """
+        attached = self.source.attached
+        return write_pdf(
+            print_page(self.view, self.charts, paper),
+            charts=self.charts,
+            attachments=attached,
+            created=self.view.created,
+            identifier=hashlib.sha256(b"".join(attached.values())).digest()[:16],
+        )
 
 
 def render(run_folder: Path, *, paper: str = "A4") -> ReportFiles:
@@ -56,52 +102,51 @@ def render(run_folder: Path, *, paper: str = "A4") -> ReportFiles:
         BundleError: the head record, the recipe or the results are missing or not readable.
         HostError: no space, an unwritable folder, or no Pango.
     """
-    texts = compose(run_folder, paper=paper)
+    size = paper_named(paper)
+    made = read_report(run_folder)
+    html, pdf = made.html(), made.pdf(size)
     target = run_folder / "report"
-    charts = {target / "charts" / f"{name}.svg": svg for name, svg in texts.charts.items()}
+    charts = {target / "charts" / f"{name}.svg": svg for name, svg in made.charts.items()}
     for path, svg in charts.items():
         write_whole(path, svg + "\n")
-    write_whole(target / "report.html", texts.html)
-    write_whole(target / "report.pdf", texts.pdf)
+    write_whole(target / "report.html", html)
+    write_whole(target / "report.pdf", pdf)
     return ReportFiles(html=target / "report.html", pdf=target / "report.pdf", charts=tuple(charts))
 
 
-def compose(run_folder: Path, *, paper: str = "A4") -> ReportTexts:
-    """Make the report of a run folder without writing anything.
+def read_report(run_folder: Path) -> Report:
+    """Read a run folder without writing anything.
 
     Raises:
-        UsageError: there is no such paper.
         BundleError: the head record, the recipe or the results are missing or not readable.
-        HostError: there is no Pango on this machine.
     """
-    size = _paper(paper)
-    made = read_view(run_folder)
-    drawn = {chart.id: draw(chart) for chart in charts_of(made)}
-    files = {"results.json": run_folder / "results" / "results.json"}
-    files["bundle.json"] = run_folder / "bundle.json"
-    attached = {name: files[name].read_bytes() for name in ATTACHED}
-    identifier = hashlib.sha256(b"".join(attached.values())).digest()[:16]
-    pdf = write_pdf(
-        print_page(made, drawn, size),
-        charts=drawn,
-        attachments=attached,
-        created=made.created,
-        identifier=identifier,
+    compared = run_folder / COMPARISON
+    source = Source(
+        results=read_json(run_folder / RESULTS, Results),
+        recipe=read_json(run_folder / "recipes" / "recipe.json", Recipe),
+        head=read_json(run_folder / "bundle.json", BundleFile),
+        provenance=read_provenance(run_folder),
+        comparison=read_json(compared, Comparison) if compared.exists() else None,
+        attached={
+            file.name: file.read_bytes()
+            for file in (run_folder / name for name in ATTACHED)
+            if file.exists()
+        },
     )
-    return ReportTexts(html=page(made, drawn), pdf=pdf, charts=drawn)
+    return Report(source)
 
 
 def read_view(run_folder: Path) -> ReportView:
     """Read a run folder into the report's view."""
-    return view(
-        read_json(run_folder / "results" / "results.json", Results),
-        read_json(run_folder / "recipes" / "recipe.json", Recipe),
-        read_json(run_folder / "bundle.json", BundleFile),
-        read_provenance(run_folder),
-    )
+    return read_report(run_folder).view
 
 
-def _paper(name: str) -> Paper:
+def paper_named(name: str) -> Paper:
+    """A paper size by its name in any case.
+
+    Raises:
+        UsageError: there is no such paper.
+    """
     for known in get_args(Paper):
         if name.lower() == known.lower():
             return cast("Paper", known)

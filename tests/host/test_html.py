@@ -1,5 +1,7 @@
 """The page: self-contained, escaped, whole."""
 
+import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 
@@ -69,12 +71,18 @@ def test_it_is_well_formed_and_every_link_lands(html: str) -> None:
     assert {link.removeprefix("#") for link in outline.links} <= set(outline.ids)
 
 
-def test_nothing_runs_and_nothing_is_fetched(html: str) -> None:
+def test_nothing_but_our_script_runs_and_nothing_is_fetched(html: str) -> None:
     outline = Outline()
     outline.feed(html)
-    assert not outline.tags & {"script", "img", "iframe", "object", "embed", "link", "form"}
+    assert not outline.tags & {"img", "iframe", "object", "embed", "link", "form"}
     assert not {name for name in outline.attributes if name.startswith("on")}
-    assert "default-src 'none'" in html
+    (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
+    assert html.count("<script") == 1
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == f"'sha256-{digest}'"
     for address in re.findall(r"url\(([^)]{0,60})", html):
         assert address.startswith(('"data:font/woff2', "#")), address
 
@@ -95,6 +103,7 @@ def test_print_writes_what_its_fonts_lack_by_number(
     assert "size: Letter" in made
     assert 'src="specbundle:charts/chart-speed-code-concurrent-requests.svg"' in made
     assert "data:" not in made
+    assert "<script" not in made
 
 
 def test_an_endless_line_is_cut_with_its_length_said(charts: dict[str, str]) -> None:

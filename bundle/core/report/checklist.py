@@ -12,6 +12,8 @@ from bundle.core.results import Advice, Finding
 
 _EFFECTS = {
     "voids": "voids the comparison",
+    "voids acceptance": "voids the acceptance",
+    "voids metric": "voids the metric",
     "blocks": "blocks a verdict",
     "warns": "a warning",
     "limits": "counts against a limit",
@@ -20,7 +22,14 @@ _EFFECTS = {
     "none": "for information",
 }
 _ORDER = tuple(_EFFECTS)
-_TONES: dict[str, Tone] = {"voids": "void", "blocks": "bad", "warns": "unsure", "limits": "unsure"}
+_TONES: dict[str, Tone] = {
+    "voids": "void",
+    "voids acceptance": "void",
+    "voids metric": "void",
+    "blocks": "bad",
+    "warns": "unsure",
+    "limits": "unsure",
+}
 
 
 def section(context: Context) -> Section:

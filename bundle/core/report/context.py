@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from bundle.core.bundlefile import BundleFile
+from bundle.core.comparison import Comparison
 from bundle.core.recipe import Recipe
 from bundle.core.report.metrics import Key, indexed
 from bundle.core.report.provenance import Provenance
@@ -13,15 +14,24 @@ from bundle.core.results import BreakEven, CapacityRow, EffectRow, QualityRow, R
 
 
 class Context:
-    """Results, recipe, head record and provenance of one run, indexed."""
+    """Results, recipe, head record and provenance of one run, indexed.
+
+    ``comparison`` is there for a rerun only.
+    """
 
     def __init__(
-        self, results: Results, recipe: Recipe, head: BundleFile, provenance: Provenance
+        self,
+        results: Results,
+        recipe: Recipe,
+        head: BundleFile,
+        provenance: Provenance,
+        comparison: Comparison | None = None,
     ) -> None:
         self.results = results
         self.recipe = recipe
         self.head = head
         self.provenance = provenance
+        self.comparison = comparison
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:

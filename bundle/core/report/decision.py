@@ -139,6 +139,13 @@ def _row(context: Context, row: VerdictRow, second: str) -> tuple[Cell, ...]:
             tone=VERDICT_TONES[row.verdict],
             badge=True,
         ),
+        *cells_of(context, row, second),
+    )
+
+
+def cells_of(context: Context, row: VerdictRow, second: str) -> tuple[Cell, Cell, Cell, Cell, Cell]:
+    """TPOT, the second deciding metric, tail latency, KV capacity and quality of one verdict."""
+    return (
         effect_cell(context, row, TPOT),
         effect_cell(context, row, second),
         limits_cell([x for x in row.limits if x.name.startswith("tail")]),

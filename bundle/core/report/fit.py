@@ -33,8 +33,8 @@ def for_paper(table: Table) -> Table:
     if len(table.rows) <= LONGEST_ON_PAPER or not table.short:
         return table
     said = (
-        f"{len(table.short)} of {len(table.rows)} rows, those at the target load; all of them are "
-        "in the HTML report and in results.json, which is attached."
+        f"{len(table.short)} of {len(table.rows)} rows, {table.short_words}; all of them are "
+        "in the HTML report and in the attached data."
     )
     return msgspec.structs.replace(
         table,

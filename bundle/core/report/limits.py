@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bundle.core.report.context import Context
+from bundle.core.report.numbers import probability, setting
 from bundle.core.report.parts import Block, Section, Table, cells, columns
 from bundle.core.report.text import counted, listed
 from bundle.core.report.words import load_words
@@ -18,7 +19,13 @@ def section(context: Context) -> Section:
             context.recipe.represents
             or "The recipe does not say what its prompts stand for; other workloads may differ.",
         ),
-        blocks=(_samples(context), *_unstable(context), *_not_run(context), *_notes(context)),
+        blocks=(
+            _samples(context),
+            _verdicts(context),
+            *_unstable(context),
+            *_not_run(context),
+            *_notes(context),
+        ),
     )
 
 
@@ -34,16 +41,49 @@ def _samples(context: Context) -> Block:
             for x in context.recipe.loads
         ),
     )
-    verdicts = len(context.results.verdicts)
     return Block(
         id="samples",
         title="Sample sizes",
         paragraphs=(
             f"Server starts with numbers: {said}. The unit of repetition is the server start.",
-            f"{counted(verdicts, 'verdict').capitalize()} from one run. Each is a test over all "
-            "its metrics; among the verdicts nothing is corrected.",
         ),
         tables=(loads,),
+    )
+
+
+def _verdicts(context: Context) -> Block:
+    rows = context.results.verdicts
+    table = Table(
+        id="p-values-table",
+        caption="How sure a ship is, alone and among all verdicts",
+        columns=columns(
+            "Group", "Task", "Verdict", "#p against the margin", "#p after Holm", "#Error allowed"
+        ),
+        rows=tuple(
+            cells(
+                row.group,
+                row.task,
+                row.verdict,
+                probability(row.ship_p),
+                probability(row.ship_p_holm),
+                "-" if row.alpha is None else setting(row.alpha, ""),
+            )
+            for row in rows
+            if row.ship_p is not None
+        ),
+        note="p: the largest one-sided probability, over the deciding metrics, of a gain this "
+        "large without a true gain above the margin. Holm's correction is for all verdicts of this "
+        "run together; no verdict rests on it.",
+    )
+    text = (
+        f"{counted(len(rows), 'verdict').capitalize()} from one run. Each is a test over all "
+        "its metrics; among the verdicts nothing is corrected."
+    )
+    return Block(
+        id="verdicts-made",
+        title="Number of verdicts",
+        paragraphs=(text,),
+        tables=(table,) if table.rows else (),
     )
 
 

@@ -35,7 +35,7 @@ class Table(Part, frozen=True, kw_only=True):
     """A table; the first cell of a row is its header. ``cards`` stacks rows on narrow screens.
 
     ``short`` are the indices of the rows that paper shows where the whole table is too long for
-    it; empty means that every row matters.
+    it, and ``short_words`` says which they are; empty means that every row matters.
     """
 
     id: str
@@ -45,6 +45,12 @@ class Table(Part, frozen=True, kw_only=True):
     note: str = ""
     cards: bool = False
     short: tuple[int, ...] = ()
+    short_words: str = "those at the target load"
+
+    @property
+    def sortable(self) -> bool:
+        """Whether another order of the rows could tell a reader something."""
+        return len(self.columns) > 2 and len(self.rows) > 2
 
 
 class Point(Part, frozen=True, kw_only=True):
@@ -112,7 +118,7 @@ class Block(Part, frozen=True, kw_only=True):
 
 
 class Section(Part, frozen=True, kw_only=True):
-    """One of the ten sections."""
+    """One of the ten sections; number 0 is a further one that only some runs have."""
 
     id: str
     number: int

@@ -10,7 +10,7 @@ from bundle.core.report.flags_shown import vectors
 from bundle.core.report.limit_words import kv_words
 from bundle.core.report.limits import not_run
 from bundle.core.report.metrics import TPOT
-from bundle.core.report.numbers import change, interval, noise
+from bundle.core.report.numbers import change, interval, noise, probability
 from bundle.core.report.origins import VERIFY
 from bundle.core.report.parts import Question
 from bundle.core.report.text import counted, listed
@@ -45,31 +45,28 @@ def _ships(context: Context) -> str:
     return " ".join(found) or "No verdict was made."
 
 
-def _shipped(context: Context) -> list[tuple[str, str, str]]:
-    rows = [row for row in context.results.verdicts if row.verdict == "SHIP"]
-    return [(row.group, row.task, row.load) for row in rows]
-
-
 def _sure(context: Context) -> str:
     starts = context.results.starts_per_group
     base = starts.get(context.baseline)
     repeated = f"{counted(base, 'baseline start').capitalize()}. " if base is not None else ""
     parts = []
-    for group, task, load in _shipped(context):
-        row = context.effect(group, task, load, TPOT)
-        if row is not None:
+    for verdict in context.results.verdicts:
+        row = context.effect(verdict.group, verdict.task, verdict.load, TPOT)
+        if verdict.verdict == "SHIP" and row is not None:
             gain = change(row.ratio, row.lower, row.upper)
             spread = interval(row.lower, row.upper)
+            holm = verdict.ship_p_holm
+            among = "" if holm is None else f", {probability(holm)} among all verdicts"
             parts.append(
-                f"{group} {task} {gain} in TPOT ({spread}), {noise(row.noise_sd)} between starts"
+                f"{verdict.group} {verdict.task} {gain} in TPOT ({spread}), "
+                f"{noise(row.noise_sd)} between starts{among}"
             )
     return f"{repeated}{'; '.join(parts) or 'Nothing ships, so there is no gain to be sure of'}."
 
 
 def _capacity(context: Context) -> str:
-    groups = dict.fromkeys(group for group, _, _ in _shipped(context)) or dict.fromkeys(
-        context.methods
-    )
+    shipped = (row.group for row in context.results.verdicts if row.verdict == "SHIP")
+    groups = dict.fromkeys(shipped) or dict.fromkeys(context.methods)
     return f"{'; '.join(f'{g}: {kv_words(context.capacity(g))}' for g in groups)}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from bundle.core.bundlefile import BundleFile
+from bundle.core.comparison import Comparison
 from bundle.core.recipe import Recipe
 from bundle.core.report import (
     checklist,
@@ -14,25 +15,17 @@ from bundle.core.report import (
     limits,
     origins,
     quality,
+    rerun,
     speed,
     why,
 )
 from bundle.core.report.context import Context
-from bundle.core.report.numbers import moment, stamp
-from bundle.core.report.parts import Question, Section, Tone
+from bundle.core.report.headlines import Headline, facts, headlines, warnings
+from bundle.core.report.numbers import stamp
+from bundle.core.report.parts import Question, Section
 from bundle.core.report.provenance import Provenance
 from bundle.core.report.questions import questions
-from bundle.core.report.text import counted, listed
 from bundle.core.results import Results
-
-
-class Headline(Struct, frozen=True, kw_only=True):
-    """The answer for one task."""
-
-    task: str
-    text: str
-    detail: str
-    tone: Tone
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
@@ -51,9 +44,16 @@ class ReportView(Struct, frozen=True, kw_only=True):
     headlines: tuple[Headline, ...]
     questions: tuple[Question, ...]
     sections: tuple[Section, ...]
+    comparison: Section | None = None
 
 
-def view(results: Results, recipe: Recipe, head: BundleFile, provenance: Provenance) -> ReportView:
+def view(
+    results: Results,
+    recipe: Recipe,
+    head: BundleFile,
+    provenance: Provenance,
+    comparison: Comparison | None = None,
+) -> ReportView:
     """Build the report of one run.
 
     Args:
@@ -62,16 +62,16 @@ def view(results: Results, recipe: Recipe, head: BundleFile, provenance: Provena
         head: the run's ``bundle.json``.
         provenance: what the run folder says of models, engine, machine and inputs.
     """
-    context = Context(results, recipe, head, provenance)
-    lines = _headlines(context)
+    context = Context(results, recipe, head, provenance, comparison)
+    lines = headlines(context)
     return ReportView(
         title=recipe.title,
         recipe=recipe.name,
         run_id=provenance.run_id or "not recorded",
         created=stamp(head.finished, head.started),
         description=" ".join(f"{line.task}: {line.text}" for line in lines),
-        facts=_facts(context),
-        warnings=_warnings(context),
+        facts=facts(context),
+        warnings=warnings(context),
         headlines=lines,
         questions=questions(context),
         sections=(
@@ -86,46 +86,5 @@ def view(results: Results, recipe: Recipe, head: BundleFile, provenance: Provena
             origins.section(context),
             limits.section(context),
         ),
+        comparison=rerun.section(context),
     )
-
-
-def _headlines(context: Context) -> tuple[Headline, ...]:
-    found = []
-    for task in context.tasks:
-        if context.verdicts(task):
-            text, tone = decision.headline(context, task)
-            detail = decision.detail(context, task)
-            found.append(Headline(task=task, text=text, detail=detail, tone=tone))
-    return tuple(found)
-
-
-def _facts(context: Context) -> tuple[tuple[str, str], ...]:
-    own = context.provenance
-    versions = listed(list(own.engine_versions or (context.recipe.engine.version,)))
-    machine = own.gpu[0][1] if own.gpu else own.host[0][1] if own.host else "machine not recorded"
-    return (
-        ("Recipe", context.recipe.name),
-        ("Run", own.run_id or "not recorded"),
-        ("Finished", moment(context.head.finished)),
-        ("Engine", f"vLLM {versions} ({context.head.engine})"),
-        ("Machine", machine),
-        ("Signature", "UNSIGNED in this report"),
-    )
-
-
-def _warnings(context: Context) -> tuple[str, ...]:
-    found = []
-    if context.results.narrowed:
-        found.append(f"This run was narrowed: {listed(context.results.narrowed)}.")
-    if context.results.failed:
-        number = counted(
-            len(context.results.failed), "planned run or cell", "planned runs or cells"
-        )
-        found.append(f"{number.capitalize()} gave no numbers; see section 4.")
-    if "synthetic" in origins.acceptance_modes(context):
-        found.append("A group uses synthetic acceptance: its text is not valid output.")
-    if context.recipe.dummy_weights:
-        found.append("The weights are dummies.")
-    if not context.results.verdicts:
-        found.append("No verdict was made.")
-    return tuple(found)

@@ -27,6 +27,7 @@ from bundle.core.report.parts import (
     columns,
 )
 from bundle.core.report.speed import at_target
+from bundle.core.report.splitting import split_sentences, split_table
 from bundle.core.report.text import listed, slug
 from bundle.core.report.words import load_key, load_short, load_words
 from bundle.core.results import BreakEven
@@ -50,12 +51,15 @@ def section(context: Context) -> Section:
 def _task(context: Context, task: str) -> Block:
     rows = [row for row in context.results.acceptance if row.task == task]
     even = [row for row in context.results.break_even if row.task == task]
-    at_target = [row for row in even if row.load == context.results.target]
-    sentences = [f"{reason(context, row)}{losses(row)}" for row in at_target]
+    sentences = [
+        f"{reason(context, row)}{losses(row)}" for row in even if row.load == context.results.target
+    ]
+    sentences += split_sentences(context, task)
     tables = [
         table
         for table in (
             _break_even_table(context, task, even),
+            split_table(context, task),
             acceptance_table(context, task, rows),
             position_table(task, rows),
             histogram_table(context, task, rows),

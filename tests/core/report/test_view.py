@@ -1,5 +1,7 @@
 """A reviewer's ten questions, and every section of every kind of run."""
 
+from typing import get_args
+
 import msgspec
 import pytest
 
@@ -7,7 +9,7 @@ from bundle.core.recipe import Load, PackageModel, Policy, Quality, Target
 from bundle.core.report.parts import Cell, Section, Table
 from bundle.core.report.provenance import EngineEntry, Provenance, StartFacts
 from bundle.core.report.view import ReportView, view
-from bundle.core.results import BreakEven
+from bundle.core.results import BreakEven, FindingEffect, SplitRow
 from tests import builders_report as b
 
 replace = msgspec.structs.replace
@@ -100,6 +102,12 @@ def test_every_row_has_a_cell_for_every_column(mixed: ReportView) -> None:
         for block in part.blocks:
             for one in block.tables:
                 assert {len(row) for row in one.rows} <= {len(one.columns)}, one.id
+
+
+def test_only_tables_with_something_to_order_can_be_sorted(mixed: ReportView) -> None:
+    assert table(mixed, "verdicts-code").sortable
+    assert not table(mixed, "identity-table").sortable
+    assert not table(mixed, "aa-table").sortable
 
 
 def test_nothing_drafted_is_not_zero(mixed: ReportView) -> None:
@@ -404,3 +412,71 @@ def test_many_checks_that_did_not_run_are_named_and_counted() -> None:
     assert made.questions[-1].answer.endswith("check-6 and check-7 and 3 others.")
     found = [texts(row) for row in table(made, "not-run-table").rows][:2]
     assert found == [["check-0", "no log 0", "ngram code"], ["check-0", "other", "draft code"]]
+
+
+def test_an_effect_of_every_finding_is_shown() -> None:
+    one = b.mixed().findings[0]
+    kinds = get_args(FindingEffect)
+    found = tuple(replace(one, effect=kind, id=f"rule-{kind}") for kind in kinds)
+    made = view(replace(b.mixed(), findings=found), b.recipe(), b.head(), b.provenance())
+    assert {row[0].text for row in table(made, "triggered-table").rows} == {
+        f"rule-{kind}" for kind in kinds
+    }
+
+
+SPLIT = SplitRow(
+    group="ngram",
+    task="code",
+    load="c8",
+    metric="tpot",
+    matched="baseline-v1",
+    path_ratio=0.9,
+    path_lower=0.88,
+    path_upper=0.92,
+    spec_ratio=1.5,
+    spec_lower=1.45,
+    spec_upper=1.55,
+)
+
+
+def test_a_matched_baseline_splits_the_effect() -> None:
+    rows = (SPLIT, replace(SPLIT, load="c1", path_lower=None, path_upper=None))
+    made = view(replace(b.mixed(), splits=rows), b.recipe(), b.head(), b.provenance())
+    shown = [
+        [cell.text.replace("\u00a0", " ") for cell in row] for row in table(made, "split-code").rows
+    ]
+    assert shown[0] == [
+        "1 at a time",
+        "ngram",
+        "TPOT",
+        "baseline-v1",
+        "\u221210.0 %",
+        "+50 %",
+        "+35 %",
+    ]
+    assert shown[1][0] == "8 concurrent"
+    assert table(made, "split-code").rows[0][4].sub == "no interval"
+    assert table(made, "split-code").rows[1][5].sub == "+45 to +55\u00a0%"
+    assert table(made, "split-code").short == (1,)
+    said = words(section(made, "why"))
+    assert (
+        "ngram at 8 concurrent requests: the engine path it needs changes TPOT by -10 %, the "
+        "speculation itself by +50 % (against baseline-v1)."
+    ) in said
+    assert said.count("the engine path it needs") == 1
+
+
+def test_p_values_stand_alone_and_after_holm() -> None:
+    rows = (
+        b.verdict("ngram", "code", "SHIP", ship_p=0.0004, ship_p_holm=0.0008, alpha=0.05),
+        b.verdict("draft", "code", "ABANDON", ship_p=0.5, ship_p_holm=1.0),
+        b.verdict("mtp", "code", "INVALID"),
+    )
+    made = view(replace(b.mixed(), verdicts=rows), b.recipe(), b.head(), b.provenance())
+    shown = [texts(row) for row in table(made, "p-values-table").rows]
+    assert shown == [
+        ["ngram", "code", "SHIP", "p < 0.001", "p < 0.001", "5 %"],
+        ["draft", "code", "ABANDON", "p = 0.50", "p = 1.00", "-"],
+    ]
+    assert "±1.8 % between starts, p < 0.001 among all verdicts." in words(made.questions[1])
+    assert "3 verdicts from one run" in words(section(made, "limits"))

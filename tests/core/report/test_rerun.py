@@ -1,0 +1,153 @@
+"""A rerun's section: what differed first, then every claim with its band."""
+
+import msgspec
+import pytest
+
+from bundle.core.comparison import Compared, Comparison, Difference
+from bundle.core.report.parts import Section, Table
+from bundle.core.report.view import ReportView, view
+from tests import builders_report as b
+
+
+def claim(name: str, word: str, **changes: object) -> Compared:
+    made = Compared(
+        claim=name,
+        word=word,
+        parent=1.31,
+        own=1.28,
+        lower=1.26,
+        upper=1.36,
+        noise_units=-1.29,
+        reason="inside the band",
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+NONE = {"parent": None, "lower": None, "upper": None, "noise_units": None}
+COMPARISON = Comparison(
+    parent="feedc0ffee12",
+    differences=(
+        Difference(what="kernel", parent="6.8", own="6.12"),
+        Difference(what="models", parent="a" * 64, own="b" * 64),
+    ),
+    claims=(
+        claim("ratio/ngram/code/c8/tpot", "REPRODUCED"),
+        claim(
+            "ratio/ngram/code/c1/tpot",
+            "NOT REPRODUCED",
+            own=0.9,
+            noise_units=2.0,
+            reason="outside the band",
+        ),
+        claim("ratio/draft/code/c8/tpot", "INCONCLUSIVE", own=None, noise_units=None),
+        claim(
+            "acceptance/ngram/code/quality/length",
+            "REPRODUCED",
+            parent=2.5,
+            own=2.5,
+            noise_units=0.0,
+        ),
+        claim("outputs/ngram/token ids", "IDENTICAL", **NONE, own=1.0, reason="9 of 9"),
+        claim("ratio/eagle3/code/c8/tpot", "NOT COMPARABLE", lower=None, upper=None),
+    ),
+)
+
+
+def made(comparison: Comparison = COMPARISON) -> ReportView:
+    return view(b.mixed(), b.recipe(), b.head(parent="feedc0ffee12"), b.provenance(), comparison)
+
+
+@pytest.fixture(scope="module")
+def section() -> Section:
+    found = made().comparison
+    assert found is not None
+    return found
+
+
+def rows(table: Table) -> list[list[str]]:
+    return [
+        [cell.text.replace("\u00a0", " ").replace("\u2212", "-") for cell in row]
+        for row in table.rows
+    ]
+
+
+def test_what_differed_comes_first(section: Section) -> None:
+    first, second = section.blocks
+    assert rows(first.tables[0]) == [["kernel", "6.8", "6.12"], ["models", "a" * 64, "b" * 64]]
+    assert first.tables[0].rows[1][1].code
+    assert not first.tables[0].rows[0][1].code
+    assert second.tables[0].id == "claims-table"
+
+
+def test_every_claim_with_both_values_band_and_noise_units(section: Section) -> None:
+    table = section.blocks[1].tables[0]
+    shown = rows(table)
+    assert [row[1] for row in shown] == [
+        "NOT REPRODUCED",
+        "INCONCLUSIVE",
+        "NOT COMPARABLE",
+        "REPRODUCED",
+        "REPRODUCED",
+        "IDENTICAL",
+    ]
+    assert shown[3] == [
+        "ngram",
+        "REPRODUCED",
+        "1.31×",
+        "1.28×",
+        "-2.3 %",
+        "-1.3",
+        "1.26× to 1.36×",
+        "inside the band",
+    ]
+    assert table.rows[3][0].sub == "gain in TPOT, code, 8 concurrent"
+    assert shown[0][4:6] == ["-31 %", "+2.0"]
+    assert shown[1][3:6] == ["not measured", "-", "-"]
+    assert shown[2][6] == "no band"
+    assert (table.rows[4][0].sub, shown[4][2], shown[4][5]) == (
+        "mean acceptance length, code, quality pass",
+        "2.50",
+        "0",
+    )
+    assert (shown[5][3], shown[5][6], table.rows[5][0].sub) == (
+        "100 %",
+        "equal token ids",
+        "outputs: token ids",
+    )
+
+
+def test_paper_keeps_what_did_not_hold_and_the_target_load(section: Section) -> None:
+    assert section.blocks[1].tables[0].short == (0, 1, 2, 3, 5)
+
+
+def test_the_first_line_of_the_page_counts_the_claims() -> None:
+    line = made().headlines[0]
+    assert line.task == "Rerun of bundle feedc0ffee12"
+    assert line.text == (
+        "Of 6 claims of the parent: 2 REPRODUCED, 1 NOT REPRODUCED, 1 INCONCLUSIVE, 1 IDENTICAL "
+        "and 1 NOT COMPARABLE."
+    )
+    assert line.detail == "Not the same on both sides: kernel and models."
+    assert line.tone == "bad"
+
+
+@pytest.mark.parametrize(
+    ("words", "tone"),
+    [
+        (["REPRODUCED", "INCONCLUSIVE"], "good"),
+        (["IDENTICAL"], "good"),
+        (["INCONCLUSIVE"], "unsure"),
+    ],
+)
+def test_the_tone_follows_the_words(words: list[str], tone: str) -> None:
+    claims = tuple(claim("ratio/ngram/code/c8/tpot", word) for word in words)
+    own = made(msgspec.structs.replace(COMPARISON, claims=claims, differences=()))
+    assert own.headlines[0].tone == tone
+    assert own.comparison is not None
+    assert own.comparison.blocks[0].paragraphs == ("Nothing that is recorded differed.",)
+
+
+def test_an_original_run_has_no_such_section() -> None:
+    own = view(b.mixed(), b.recipe(), b.head(), b.provenance())
+    assert own.comparison is None
+    assert not own.headlines[0].task.startswith("Rerun")
