@@ -40,6 +40,7 @@ def ensure_engine(
     root: Path | None = None,
     locks: Path | None = None,
     uv: Path | str | None = "find",
+    source: Path | None = None,
 ) -> EngineEnv:
     """The environment of an engine's lock, built if this user has none yet.
 
@@ -49,6 +50,7 @@ def ensure_engine(
         root: the folder of all environments (default: the user's cache).
         locks: the folder of the lock files (default: the tool's own).
         uv: the uv to use, or None for pip.
+        source: a folder with every file of the lock; then no index is asked.
 
     Raises:
         EngineError: the lock is not complete, or a part cannot be installed.
@@ -72,6 +74,7 @@ def ensure_engine(
                 log=root / f"{path.name}.log",
                 uv=Path(program) if program else None,
                 held=(held,),
+                source=source,
             ),
         )
         marker = builder.complete() or builder.build()

@@ -52,12 +52,14 @@ class Installer(Struct, frozen=True, kw_only=True):
 
     ``log`` collects the output of every program. ``held`` are file descriptors (locks) that the
     programs inherit, so that they outlive the tool. ``uv`` is None where pip does everything.
+    ``source`` is a folder that holds every file: then no index is asked at all.
     """
 
     python: Path
     log: Path
     uv: Path | None
     held: tuple[int, ...] = ()
+    source: Path | None = None
 
     def pip_settings(self) -> dict[str, str]:
         """The user's pip settings as the environment's own pip sees them."""
@@ -76,6 +78,7 @@ class Installer(Struct, frozen=True, kw_only=True):
         Raises:
             EngineError: none of them could.
         """
+        extra_index = "" if self.source else extra_index
         for index in dict.fromkeys(("", extra_index)) if self.uv else ():
             if self._uv(requirements, index):
                 return "uv"
@@ -91,7 +94,22 @@ class Installer(Struct, frozen=True, kw_only=True):
         """
         argv = [str(self.python), "-m", "pip", "install", "--no-deps", "--require-hashes",
                 "--no-input", "--disable-pip-version-check", "--progress-bar", "off"]  # fmt: skip
-        self.run([*argv, *words], clean_environment(self.python.parent))
+        self.run([*argv, *self._places(), *words], clean_environment(self.python.parent))
+
+    def download(self, into: Path, *words: str) -> None:
+        """``pip download --no-deps --require-hashes`` into a folder; what is there stays.
+
+        Raises:
+            EngineError: pip failed; says its last lines.
+        """
+        argv = [str(self.python), "-m", "pip", "download", "--no-deps", "--require-hashes",
+                "--no-input", "--disable-pip-version-check", "--progress-bar", "off",
+                "--dest", str(into)]  # fmt: skip
+        self.run([*argv, *self._places(), *words], clean_environment(self.python.parent))
+
+    def _places(self) -> list[str]:
+        """Where pip and uv look: the source alone, or what the user's settings say."""
+        return ["--no-index", "--find-links", str(self.source)] if self.source else []
 
     def run(self, argv: Sequence[str], environ: Mapping[str, str]) -> None:
         """Run a program of the build, its output to the log.
@@ -116,14 +134,16 @@ class Installer(Struct, frozen=True, kw_only=True):
         )
 
     def _uv(self, requirements: Path, extra_index: str) -> bool:
-        settings = self.pip_settings()
+        settings = {} if self.source else self.pip_settings()
         environ = clean_environment(self.python.parent)
-        environ |= uv_environment(settings, environ, extra_index=extra_index)
+        if not self.source:
+            environ |= uv_environment(settings, environ, extra_index=extra_index)
         argv = [str(self.uv), "pip", "install", "--python", str(self.python), "--no-config",
                 "--no-deps", "--require-hashes", "--compile-bytecode", "--only-binary", ":all:",
                 "--no-progress", "-r", str(requirements)]  # fmt: skip
+        argv += self._places() or (["--no-index"] if offline(settings) else [])
         try:
-            self.run([*argv, *(["--no-index"] if offline(settings) else [])], environ)
+            self.run(argv, environ)
         except EngineError:
             return False  # the next way is tried, and its error is the one that counts
         return True

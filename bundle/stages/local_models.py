@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bundle.core.models import LockedModel
 from bundle.errors import ModelError
+from bundle.host.models.local import find_snapshot
 from bundle.host.models.snapshots import differences
 from bundle.stages.checks import Comparison
 from bundle.stages.pin import read_model_lock
@@ -32,7 +33,7 @@ def local_models(folder: Path) -> Comparison:
 
 
 def _model(folder: Path, key: str, locked: LockedModel) -> Iterator[str]:
-    place = next((path for path in _places(folder, key, locked) if path.is_dir()), None)
+    place = find_snapshot(folder, key, locked)
     if place is None:
         yield f"{key}: no folder of it in {folder.name} ({locked.repo or 'no repository'})"
         return
@@ -40,15 +41,3 @@ def _model(folder: Path, key: str, locked: LockedModel) -> Iterator[str]:
         yield from (f"{key}: {difference}" for difference in differences(place, locked))
     except ModelError as error:
         yield f"{key}: {error.message}"
-
-
-def _places(folder: Path, key: str, locked: LockedModel) -> Iterator[Path]:
-    """Where a model may lie. Names from a foreign lock lead nowhere but below ``folder``."""
-    cached = f"models--{locked.repo.replace('/', '--')}"
-    for parts in (
-        (key,),
-        (locked.repo.rpartition("/")[2],),
-        (cached, "snapshots", locked.revision),
-    ):
-        if all(part and part not in {".", ".."} and "/" not in part for part in parts):
-            yield folder.joinpath(*parts)

@@ -25,7 +25,7 @@ from bundle.host.engine import EngineEnv, ensure_engine, external_engine
 from bundle.host.engine_facts import EngineFacts
 from bundle.host.folders import write_json
 from bundle.host.gpu import Gpu, open_gpus
-from bundle.host.models import check_fit, materialise, verify_snapshot
+from bundle.host.models import Brought, check_fit, materialise, verify_snapshot
 from bundle.stages.freeze import engine_is_frozen, freeze_engine
 from bundle.stages.measure import RunContext, measure_run
 from bundle.stages.pin import lock_path, read_model_lock
@@ -47,7 +47,8 @@ def measure_all(
             recipe,
             engine=engines[recipe.engine.lock],
             report=progress.message,
-            lock=read_model_lock(lock_path(find_recipe(request.recipe))),
+            lock=read_model_lock(request.models_lock or lock_path(find_recipe(request.recipe))),
+            brought=Brought(folder=request.models, bundle=request.bundled_models),
         )
         check_fit(recipe, snapshots)
         write_json(folder / "locks" / "models.lock.json", locked)
@@ -122,7 +123,12 @@ def _engines(recipe: Recipe, request: Request, progress: Progress) -> dict[str, 
     if request.engine_python is not None:
         found = external_engine(request.engine_python)
         return dict.fromkeys(names, found)
-    return {name: ensure_engine(name, report=progress.message) for name in names}
+    return {
+        name: ensure_engine(
+            name, report=progress.message, locks=request.engine_locks, source=request.wheels
+        )
+        for name in names
+    }
 
 
 def _context(

@@ -18,7 +18,12 @@ from bundle.host.resources import resource_root
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What the user asked of ``specbundle run``."""
+    """What the user asked of ``specbundle run`` or ``rerun``.
+
+    ``engine_locks``, ``wheels``, ``models_lock`` and ``bundled_models`` are parts of the bundle
+    that is run again; ``models`` is a folder of snapshots that the user brought. ``accept`` are
+    marks of the secret scan that a person found harmless.
+    """
 
     recipe: str
     reports: Path = Path("reports")
@@ -32,6 +37,13 @@ class Request(Struct, frozen=True, kw_only=True):
     gpu: int | None = None
     port: int | None = None
     engine_locks: Path | None = None
+    wheels: Path | None = None
+    models_lock: Path | None = None
+    models: Path | None = None
+    bundled_models: Path | None = None
+    include_models: bool = False
+    include_wheels: bool = False
+    accept: tuple[str, ...] = ()
     parent: str | None = None
     parent_payload: Path | None = None
     inherited: tuple[str, ...] = ()
