@@ -69,6 +69,12 @@ def report(session: nox.Session) -> None:
 
 
 @nox.session
+def index(session: nox.Session) -> None:
+    """List the bundles of a folder in its index.html."""
+    tool(session, "index")
+
+
+@nox.session
 def judge(session: nox.Session) -> None:
     """Judge numbers that exist already."""
     tool(session, "judge")

@@ -199,6 +199,17 @@ def report(
 
 
 @app.command()
+def index(
+    folder: Annotated[Path, typer.Argument(help="A folder of archives.")] = Path("reports"),
+    trust: Annotated[Path | None, typer.Option(help="Public keys of signers you trust.")] = None,
+) -> None:
+    """Write index.html, which lists every bundle of a folder with verdicts and signature."""
+    from bundle.stages.index import index as stage
+
+    out.print(str(stage(folder, trust=trust)), markup=False)
+
+
+@app.command()
 def judge(
     files: Annotated[
         list[Path] | None, typer.Argument(help="specbundle.observations/1 files.")

@@ -33,6 +33,7 @@ from bundle.stages.freeze import (
     freeze_plan,
     refuse_broken_rows,
 )
+from bundle.stages.index import refresh
 from bundle.stages.judge import judge
 from bundle.stages.pack import pack
 from bundle.stages.recipe import Request, digest, load, narrowing
@@ -121,6 +122,7 @@ def seal(work: Work) -> Made:
         work.request.reports.mkdir(parents=True, exist_ok=True)
         packed = pack(work.path, work.request.reports, stem=work.recipe.name)
         copies = head.copy_reports(work.path, packed.archive)
+        listed = refresh(work.request.reports)
     seconds = work.account.seconds()
     work.folder.save(
         RunState(
@@ -135,7 +137,8 @@ def seal(work: Work) -> Made:
     compared = comparison_lines(work.path) if work.request.parent is not None else ()
     lines = (*head.summary(work.path), "", *compared, *account_lines(seconds), "")
     return Made(
-        archive=packed.archive, lines=(*lines, *(str(p) for p in (packed.archive, *copies)))
+        archive=packed.archive,
+        lines=(*lines, listed, *(str(p) for p in (packed.archive, *copies))),
     )
 
 

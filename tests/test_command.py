@@ -63,6 +63,7 @@ def test_help_names_every_command(specbundle: Callable[..., Done]) -> None:
         "doctor",
         "plan",
         "sign",
+        "index",
         "simulate",
     ]:
         assert f" {name} " in done.stdout

@@ -7,11 +7,13 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Literal
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from bundle.core.report.fit import for_paper, widths
+from bundle.core.report.index import IndexView
 from bundle.core.report.parts import Table
 from bundle.core.report.text import visible
 from bundle.core.report.view import ReportView
@@ -53,6 +55,13 @@ def print_page(view: ReportView, charts: Mapping[str, str], paper: Paper) -> str
     return _render(view, figures, medium="print", paper=paper, shown=_has_glyph)
 
 
+def index_page(view: IndexView) -> str:
+    """The index of a folder: the same style sheet and script, links to the files beside it."""
+    template = _environment(lambda _: True).get_template("index.html.j2")
+    style = Markup(_style("screen", "A4"))  # noqa: S704, our own style sheets
+    return template.render(view=view, style=style, **_scripts())
+
+
 def _render(
     view: ReportView,
     figures: Mapping[str, str],
@@ -61,6 +70,21 @@ def _render(
     paper: Paper,
     shown: Callable[[str], bool],
 ) -> str:
+    environment = _environment(shown)
+    environment.globals["widths"] = widths
+    environment.globals["fitted"] = for_paper if medium == "print" else _whole
+    return environment.get_template("report.html.j2").render(
+        view=view,
+        figures=figures,
+        medium=medium,
+        style=Markup(_style(medium, paper)),  # noqa: S704, our own style sheets
+        **_scripts(),
+    )
+
+
+def _environment(shown: Callable[[str], bool]) -> Environment:
+    """Templates in which every text is escaped, and hidden characters are written by number."""
+
     def finalize(value: object) -> object:
         if isinstance(value, Markup) or not isinstance(value, str):
             return value
@@ -74,16 +98,14 @@ def _render(
         lstrip_blocks=True,
         finalize=finalize,
     )
-    environment.globals["widths"] = widths
-    environment.globals["fitted"] = for_paper if medium == "print" else _whole
-    return environment.get_template("report.html.j2").render(
-        view=view,
-        figures=figures,
-        medium=medium,
-        style=Markup(_style(medium, paper)),  # noqa: S704, our own style sheets
-        script=Markup(_script()),  # noqa: S704, our own script
-        script_hash=_source_hash(_script()),
-    )
+    # A file's name as an address: relative, whatever characters it has.
+    environment.filters["link"] = lambda name: f"./{quote(name)}"
+    return environment
+
+
+def _scripts() -> dict[str, str]:
+    script = _script()
+    return {"script": Markup(script), "script_hash": _source_hash(script)}  # noqa: S704, our own
 
 
 def _script() -> str:
