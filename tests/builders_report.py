@@ -11,6 +11,7 @@ import math
 import msgspec
 
 from bundle.core.bundlefile import BundleFile, Claim
+from bundle.core.comparison import Compared, Comparison, Difference
 from bundle.core.recipe import (
     Design,
     Engine,
@@ -45,6 +46,7 @@ from bundle.core.results import (
     LimitRow,
     QualityRow,
     Results,
+    SplitRow,
     VerdictRow,
 )
 
@@ -557,6 +559,76 @@ def mixed() -> Results:
         },
         notes=("10 verdicts were made.",),
     )
+
+
+SPLIT = SplitRow(
+    group="ngram",
+    task="code",
+    load="c8",
+    metric="tpot",
+    matched="baseline-v1",
+    path_ratio=0.9,
+    path_lower=0.88,
+    path_upper=0.92,
+    spec_ratio=1.5,
+    spec_lower=1.45,
+    spec_upper=1.55,
+)
+
+
+def claim(name: str, word: str, **changes: object) -> Compared:
+    """One claim of the parent, held against the rerun."""
+    made = Compared(
+        claim=name,
+        word=word,
+        parent=1.31,
+        own=1.28,
+        lower=1.26,
+        upper=1.36,
+        noise_units=-1.29,
+        reason="inside the band",
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+_NO_BAND = {"parent": None, "lower": None, "upper": None, "noise_units": None}
+RERUN = Comparison(
+    parent="feedc0ffee12",
+    differences=(
+        Difference(what="kernel", parent="6.8", own="6.12"),
+        Difference(what="models", parent="a" * 64, own="b" * 64),
+    ),
+    claims=(
+        claim("ratio/ngram/code/c8/tpot", "REPRODUCED"),
+        claim(
+            "ratio/ngram/code/c1/tpot",
+            "NOT REPRODUCED",
+            own=0.9,
+            noise_units=2.0,
+            reason="outside the band",
+        ),
+        claim("ratio/draft/code/c8/tpot", "INCONCLUSIVE", own=None, noise_units=None),
+        claim(
+            "acceptance/ngram/code/quality/length",
+            "REPRODUCED",
+            parent=2.5,
+            own=2.5,
+            noise_units=0.0,
+        ),
+        claim("outputs/ngram/token ids", "IDENTICAL", **_NO_BAND, own=1.0, reason="9 of 9"),
+        claim("ratio/eagle3/code/c8/tpot", "NOT COMPARABLE", lower=None, upper=None),
+    ),
+)
+
+
+def rerun() -> Results:
+    """``mixed`` with matched baselines and p values, as a rerun's own results."""
+    rows = tuple(
+        msgspec.structs.replace(row, ship_p=0.0004 * (i + 1), ship_p_holm=0.004, alpha=0.05)
+        for i, row in enumerate(_mixed_verdicts())
+    )
+    splits = (SPLIT, msgspec.structs.replace(SPLIT, metric="output_throughput", spec_ratio=1.41))
+    return msgspec.structs.replace(mixed(), verdicts=rows, splits=splits)
 
 
 def all_ship() -> Results:

@@ -1,27 +1,17 @@
-"""The page as a person sees it, in a real Chromium: no overflow, contrast, keyboard, no network.
+"""The pages as a person sees them, in a real Chromium: no overflow, contrast, keyboard, no network.
 
-Screenshots are kept in ``build/browser``. With ``AXE_CORE`` naming axe-core's ``axe.min.js`` its
-rules run too.
+Screenshots are kept in ``build/browser``.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bundle.core.report.view import view
-from bundle.host.charts import draw
-from bundle.host.html import page
-from bundle.stages.report import charts_of
-from tests import builders_report as b
-
 pytestmark = pytest.mark.browser
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "browser"
 WIDTHS = (360, 768, 1440)
 
@@ -58,48 +48,24 @@ CLIPPED = """
 """
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = view(b.mixed(), b.recipe(), b.head(), b.provenance())
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    charts = {chart.id: draw(chart) for chart in charts_of(made)}
-    path.write_text(page(made, charts), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine (apt-get install chromium)")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def opened(browser: Any, file: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
-    width, scheme = request.param
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=True
-    )
-    tab = context.new_page()
-    tab.asked = []
-    tab.on("request", lambda one: tab.asked.append(one.url))
-    tab.goto(file.as_uri())
-    tab.label = f"{width}-{scheme}"
-    yield tab
-    context.close()
-
-
 ALL = pytest.mark.parametrize(
     "opened",
-    [(width, scheme) for width in WIDTHS for scheme in ("light", "dark")],
+    [
+        (name, width, scheme)
+        for name in ("report", "index")
+        for width in WIDTHS
+        for scheme in ("light", "dark")
+    ],
     indirect=True,
-    ids=lambda p: f"{p[0]}-{p[1]}",
+    ids=lambda p: "-".join(map(str, p)),
 )
-ONE = pytest.mark.parametrize("opened", [(1440, "light")], indirect=True, ids=["1440-light"])
+ONE = pytest.mark.parametrize("opened", [("report", 1440, "light")], indirect=True, ids=["report"])
+BOTH = pytest.mark.parametrize(
+    "opened",
+    [("report", 1440, "light"), ("index", 1440, "light"), ("report", 360, "light")],
+    indirect=True,
+    ids=lambda p: "-".join(map(str, p)),
+)
 
 
 @ALL
@@ -127,28 +93,26 @@ def test_our_fonts_are_the_ones_on_screen(opened: Any) -> None:
     assert {name.replace('"', "") for name in loaded} >= {"Inter400", "Inter600"}
 
 
-@ONE
-def test_every_link_is_reached_by_keyboard(opened: Any) -> None:
-    links = opened.evaluate("document.querySelectorAll('a[href]').length")
-    stops = opened.evaluate("document.querySelectorAll('a[href], [tabindex=\"0\"]').length")
+@BOTH
+def test_everything_to_press_is_reached_by_keyboard(opened: Any) -> None:
+    wanted = "[...document.querySelectorAll('a[href], button')].filter(e => e.checkVisibility"
+    wanted += "({visibilityProperty: true}))"
+    stops = opened.evaluate("document.querySelectorAll('a[href], button, [tabindex=\"0\"]').length")
+    count = opened.evaluate(f"{wanted}.length")
     reached = set()
     for _ in range(stops + 1):
         opened.keyboard.press("Tab")
-        place = opened.evaluate(
-            "[...document.querySelectorAll('a[href]')].indexOf(document.activeElement)"
-        )
-        reached.add(place)
-    assert reached - {-1} == set(range(links))
+        reached.add(opened.evaluate(f"{wanted}.indexOf(document.activeElement)"))
+    assert count > 5
+    assert reached - {-1} == set(range(count))
 
 
-@ONE
+@ALL
 def test_axe_finds_nothing_serious(opened: Any) -> None:
-    axe = os.environ.get("AXE_CORE")
-    if not axe:
-        pytest.skip("AXE_CORE does not name axe.min.js")
+    axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     # The page's own policy forbids scripts, so the rules come in through the debugger.
     session = opened.context.new_cdp_session(opened)
-    session.send("Runtime.evaluate", {"expression": Path(axe).read_text(encoding="utf-8")})
+    session.send("Runtime.evaluate", {"expression": axe})
     found = opened.evaluate("axe.run()")
     serious = [
         (rule["id"], rule["nodes"][0]["html"][:120])
@@ -156,3 +120,73 @@ def test_axe_finds_nothing_serious(opened: Any) -> None:
         if rule["impact"] in ("serious", "critical")
     ]
     assert serious == []
+    assert len(found["passes"]) > 20
+
+
+TABLE = "#speed-table-chat"
+
+
+def column(index: int) -> str:
+    """JavaScript for the main lines of one column."""
+    return f"""() => [...document.querySelectorAll('{TABLE} tbody tr')]
+      .map(row => row.cells[{index}].firstChild.textContent.trim())"""
+
+
+@ONE
+def test_a_table_is_sorted_by_keyboard_and_back(opened: Any) -> None:
+    before = opened.evaluate(column(3))
+    head = opened.locator(f"{TABLE} thead th").nth(3)
+    head.locator("button").focus()
+    shown = []
+    for _ in range(3):
+        opened.keyboard.press("Enter")
+        shown.append((head.get_attribute("aria-sort"), opened.evaluate(column(3))))
+    (first, rising), (second, falling), (third, again) = shown
+    assert (first, second, third) == ("ascending", "descending", None)
+    assert rising != before
+    assert again == before
+    assert percents(rising) == sorted(percents(rising))
+    assert percents(falling) == sorted(percents(falling), reverse=True)
+
+
+def percents(cells: list[str]) -> list[float]:
+    return [float(cell.replace("\u2212", "-").removesuffix("\u00a0%")) for cell in cells]
+
+
+@ONE
+def test_what_was_not_measured_stays_last(opened: Any) -> None:
+    button = opened.locator(f"{TABLE} thead th").nth(5).locator("button")
+    for _ in range(2):
+        button.click()
+        assert opened.evaluate(column(5))[-1] == "not measured"
+    assert opened.locator("th[aria-sort]").count() == 1
+
+
+@ONE
+def test_words_sort_as_words_and_another_column_takes_over(opened: Any) -> None:
+    heads = opened.locator(f"{TABLE} thead th")
+    heads.nth(3).locator("button").click()
+    heads.nth(1).locator("button").click()
+    names = opened.evaluate(column(1))
+    assert names == sorted(names)
+    assert heads.nth(3).get_attribute("aria-sort") is None
+
+
+@pytest.mark.parametrize(
+    "opened", [("report", 1440, "light", "no script")], indirect=True, ids=["no script"]
+)
+def test_without_script_everything_is_there(opened: Any) -> None:
+    assert opened.locator("button").count() == 0
+    assert opened.locator("main section.part").count() == 12
+    assert opened.locator(f"{TABLE} tbody tr").count() == 7
+    assert opened.locator(f"{TABLE} thead th").nth(3).inner_text() == "Gain in TPOT"
+
+
+@ONE
+def test_no_other_script_runs(opened: Any) -> None:
+    opened.evaluate(
+        """() => { const s = document.createElement('script'); s.textContent = 'window.ran = 1';
+        document.body.append(s); const b = document.createElement('b');
+        b.setAttribute('onclick', 'window.ran = 1'); document.body.append(b); b.click() }"""
+    )
+    assert opened.evaluate("window.ran === undefined")

@@ -18,10 +18,13 @@ FOLDER = Path(__file__).parent
 
 
 def views() -> dict[str, ReportView]:
-    """The three fixed runs by name."""
+    """The four fixed runs by name."""
     two = b.recipe(("ngram", "eagle3"))
     return {
         "mixed": view(b.mixed(), b.recipe(), b.head(), b.provenance()),
+        "rerun": view(
+            b.rerun(), b.recipe(), b.head(parent=b.RERUN.parent), b.provenance(), b.RERUN
+        ),
         "all-ship": view(b.all_ship(), two, b.head(failed=()), b.provenance()),
         "all-invalid": view(b.all_invalid(), two, b.head(), Provenance()),
     }

@@ -5,7 +5,7 @@ import pytest
 from tests.gold.pages import gold_file, gold_text, views
 
 
-@pytest.mark.parametrize("name", ["mixed", "all-ship", "all-invalid"])
+@pytest.mark.parametrize("name", ["mixed", "rerun", "all-ship", "all-invalid"])
 def test_page(name: str) -> None:
     expected = gold_file(name).read_text(encoding="utf-8")
     found = gold_text(views()[name])

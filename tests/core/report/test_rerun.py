@@ -3,57 +3,13 @@
 import msgspec
 import pytest
 
-from bundle.core.comparison import Compared, Comparison, Difference
+from bundle.core.comparison import Comparison
 from bundle.core.report.parts import Section, Table
 from bundle.core.report.view import ReportView, view
 from tests import builders_report as b
 
 
-def claim(name: str, word: str, **changes: object) -> Compared:
-    made = Compared(
-        claim=name,
-        word=word,
-        parent=1.31,
-        own=1.28,
-        lower=1.26,
-        upper=1.36,
-        noise_units=-1.29,
-        reason="inside the band",
-    )
-    return msgspec.structs.replace(made, **changes)
-
-
-NONE = {"parent": None, "lower": None, "upper": None, "noise_units": None}
-COMPARISON = Comparison(
-    parent="feedc0ffee12",
-    differences=(
-        Difference(what="kernel", parent="6.8", own="6.12"),
-        Difference(what="models", parent="a" * 64, own="b" * 64),
-    ),
-    claims=(
-        claim("ratio/ngram/code/c8/tpot", "REPRODUCED"),
-        claim(
-            "ratio/ngram/code/c1/tpot",
-            "NOT REPRODUCED",
-            own=0.9,
-            noise_units=2.0,
-            reason="outside the band",
-        ),
-        claim("ratio/draft/code/c8/tpot", "INCONCLUSIVE", own=None, noise_units=None),
-        claim(
-            "acceptance/ngram/code/quality/length",
-            "REPRODUCED",
-            parent=2.5,
-            own=2.5,
-            noise_units=0.0,
-        ),
-        claim("outputs/ngram/token ids", "IDENTICAL", **NONE, own=1.0, reason="9 of 9"),
-        claim("ratio/eagle3/code/c8/tpot", "NOT COMPARABLE", lower=None, upper=None),
-    ),
-)
-
-
-def made(comparison: Comparison = COMPARISON) -> ReportView:
+def made(comparison: Comparison = b.RERUN) -> ReportView:
     return view(b.mixed(), b.recipe(), b.head(parent="feedc0ffee12"), b.provenance(), comparison)
 
 
@@ -140,8 +96,8 @@ def test_the_first_line_of_the_page_counts_the_claims() -> None:
     ],
 )
 def test_the_tone_follows_the_words(words: list[str], tone: str) -> None:
-    claims = tuple(claim("ratio/ngram/code/c8/tpot", word) for word in words)
-    own = made(msgspec.structs.replace(COMPARISON, claims=claims, differences=()))
+    claims = tuple(b.claim("ratio/ngram/code/c8/tpot", word) for word in words)
+    own = made(msgspec.structs.replace(b.RERUN, claims=claims, differences=()))
     assert own.headlines[0].tone == tone
     assert own.comparison is not None
     assert own.comparison.blocks[0].paragraphs == ("Nothing that is recorded differed.",)

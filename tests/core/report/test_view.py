@@ -9,7 +9,7 @@ from bundle.core.recipe import Load, PackageModel, Policy, Quality, Target
 from bundle.core.report.parts import Cell, Section, Table
 from bundle.core.report.provenance import EngineEntry, Provenance, StartFacts
 from bundle.core.report.view import ReportView, view
-from bundle.core.results import BreakEven, FindingEffect, SplitRow
+from bundle.core.results import BreakEven, FindingEffect
 from tests import builders_report as b
 
 replace = msgspec.structs.replace
@@ -424,23 +424,8 @@ def test_an_effect_of_every_finding_is_shown() -> None:
     }
 
 
-SPLIT = SplitRow(
-    group="ngram",
-    task="code",
-    load="c8",
-    metric="tpot",
-    matched="baseline-v1",
-    path_ratio=0.9,
-    path_lower=0.88,
-    path_upper=0.92,
-    spec_ratio=1.5,
-    spec_lower=1.45,
-    spec_upper=1.55,
-)
-
-
 def test_a_matched_baseline_splits_the_effect() -> None:
-    rows = (SPLIT, replace(SPLIT, load="c1", path_lower=None, path_upper=None))
+    rows = (b.SPLIT, replace(b.SPLIT, load="c1", path_lower=None, path_upper=None))
     made = view(replace(b.mixed(), splits=rows), b.recipe(), b.head(), b.provenance())
     shown = [
         [cell.text.replace("\u00a0", " ") for cell in row] for row in table(made, "split-code").rows
