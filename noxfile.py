@@ -57,6 +57,18 @@ def rerun(session: nox.Session) -> None:
 
 
 @nox.session
+def pack(session: nox.Session) -> None:
+    """Seal a finished run folder again, with models and wheels if asked to."""
+    tool(session, "pack")
+
+
+@nox.session
+def sign(session: nox.Session) -> None:
+    """Sign an archive, or countersign it."""
+    tool(session, "sign")
+
+
+@nox.session
 def compare(session: nox.Session) -> None:
     """Hold two bundles of one recipe side by side."""
     tool(session, "compare")

@@ -27,6 +27,16 @@ err = Console(stderr=True, soft_wrap=True, highlight=False)
 RecipeArg = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's file or its name.")]
 Reports = Annotated[Path, typer.Option("--reports", help="Where archives and reports go.")]
 Names = Annotated[list[str] | None, typer.Option(help="Narrow the run; may be repeated.")]
+WithModels = Annotated[
+    bool, typer.Option("--include-models", help="Put the models' files into the archive.")
+]
+WithWheels = Annotated[
+    bool, typer.Option("--include-wheels", help="Put in all that a rerun installs, torch included.")
+]
+Accept = Annotated[
+    list[str] | None,
+    typer.Option(help="The mark of a finding of the secret scan that is none; goes on record."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -51,6 +61,9 @@ def run(
         Path | None, typer.Option(help="Use the engine of this interpreter, recorded, not locked.")
     ] = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A fixed port.")] = None,
+    include_models: WithModels = False,
+    include_wheels: WithWheels = False,
+    accept: Accept = None,
     gpu: Annotated[int | None, typer.Option(min=0, help="Index of the GPU to use.")] = None,
 ) -> None:
     """Run a recipe: freeze, measure, judge, report, pack."""
@@ -67,6 +80,9 @@ def run(
         quality=quality,
         engine_python=engine_python,
         port=port,
+        include_models=include_models,
+        include_wheels=include_wheels,
+        accept=_split(accept),
         gpu=gpu,
     )
     from bundle.host.terminal import progress_for
@@ -140,28 +156,70 @@ def rerun(
     fresh: Annotated[bool, typer.Option(help="Start over, even if a run is unfinished.")] = False,
     rounds: Annotated[int | None, typer.Option(min=1, help="Blocks to run.")] = None,
     groups: Names = None,
+    models: Annotated[
+        Path | None, typer.Option(help="Folder of local snapshots; held against the lock.")
+    ] = None,
+    trust: Annotated[Path | None, typer.Option(help="Public keys of signers you trust.")] = None,
+    include_models: WithModels = False,
+    include_wheels: WithWheels = False,
+    accept: Accept = None,
 ) -> None:
     """Repeat an archive's experiment and judge every claim against it."""
     from bundle.host.terminal import progress_for
-    from bundle.pipeline import Request, make
+    from bundle.pipeline import make
     from bundle.stages import rerun as stage
 
-    with stage.parent_of(archive) as (parent, payload):
-        stage.require_same_locks(payload)
-        stage.confirm(stage.vectors(payload), yes=yes, ask=typer.confirm)
-        request = Request(
-            recipe=str(payload / "recipes" / "recipe.json"),
+    with stage.parent_of(archive, trust=trust) as parent:
+        stage.require_runnable(parent)
+        request = stage.request_for(
+            parent,
             reports=reports,
             fresh=fresh,
             rounds=rounds,
             groups=_split(groups),
-            parent=parent,
-            parent_payload=payload,
-            inherited=stage.narrowed(payload),
+            models=models,
+            include_models=include_models,
+            include_wheels=include_wheels,
+            accept=_split(accept),
+        )
+        stage.confirm(
+            stage.what_will_run(parent, request),
+            yes=yes,
+            ask=typer.confirm,
+            show=lambda line: out.print(line, markup=False),
+            strange=stage.strange_locks(parent.payload),
+            signed=bool(parent.signed_by),
         )
         with progress_for(out) as progress:
             made = make(request, progress)
     _print(made.lines)
+
+
+@app.command()
+def pack(
+    run_folder: Annotated[Path, typer.Argument(help="A finished run: reports/work/NAME.")],
+    reports: Reports = Path("reports"),
+    models: Annotated[
+        Path | None, typer.Option(help="Folder of local snapshots; held against the lock.")
+    ] = None,
+    include_models: WithModels = False,
+    include_wheels: WithWheels = False,
+    accept: Accept = None,
+) -> None:
+    """Seal a finished run folder again, with models and wheels for a room without a network."""
+    from bundle.stages.include import seal_again
+    from bundle.stages.recipe import Request
+
+    request = Request(
+        recipe="",
+        reports=reports,
+        models=models,
+        include_models=include_models,
+        include_wheels=include_wheels,
+        accept=_split(accept),
+    )
+    made = seal_again(run_folder, request, report=lambda text: out.print(text, markup=False))
+    _print(str(path) for path in made)
 
 
 @app.command()

@@ -17,9 +17,10 @@ import psutil
 from msgspec import Struct
 
 from bundle.core.account import Account, account_lines
+from bundle.core.foreign import always_refused
 from bundle.core.progress import Progress
 from bundle.core.recipe import Recipe
-from bundle.errors import Interrupted, NothingMeasured
+from bundle.errors import Interrupted, NothingMeasured, RecipeError
 from bundle.host.folders import RunFolder, RunState, open_run_folder, write_json
 from bundle.host.models.configs import refuse_known_misfits
 from bundle.host.renderer import renderer_versions
@@ -33,6 +34,7 @@ from bundle.stages.freeze import (
     freeze_plan,
     refuse_broken_rows,
 )
+from bundle.stages.include import included
 from bundle.stages.index import refresh
 from bundle.stages.judge import judge
 from bundle.stages.pack import pack
@@ -120,7 +122,13 @@ def seal(work: Work) -> Made:
     with work.account.phase("report and packing"):
         work.progress.message("packing the archive")
         work.request.reports.mkdir(parents=True, exist_ok=True)
-        packed = pack(work.path, work.request.reports, stem=work.recipe.name)
+        packed = pack(
+            work.path,
+            work.request.reports,
+            stem=work.recipe.name,
+            extra=included(work.path, work.request, report=work.progress.message),
+            accepted=work.request.accept,
+        )
         copies = head.copy_reports(work.path, packed.archive)
         listed = refresh(work.request.reports)
     seconds = work.account.seconds()
@@ -153,6 +161,7 @@ def make(request: Request, progress: Progress) -> Made:
     """
     began = time.monotonic() - (time.time() - psutil.Process().create_time())
     recipe, text, file = load(request)
+    refuse_code_of_models(recipe, file)
     head.require_writable(request.reports)
     head.require_pdf()
     path = request.reports / "work" / f"{recipe.name}-{digest(recipe, request.parent)[:8]}"
@@ -178,6 +187,21 @@ def make(request: Request, progress: Progress) -> Made:
         return _through_the_stages(work)
     finally:
         folder.release()
+
+
+def refuse_code_of_models(recipe: Recipe, file: Path) -> None:
+    """No recipe may run code that comes with a model.
+
+    Raises:
+        RecipeError: it asks for that.
+    """
+    found = next(always_refused(recipe), None)
+    if found is not None:
+        raise RecipeError(
+            found,
+            where=str(file),
+            next_step="use a model that the engine serves by its own code",
+        )
 
 
 def _through_the_stages(work: Work) -> Made:

@@ -109,12 +109,12 @@ def _label(value: Any, index: int) -> str:
 
 def compare(a: Side, b: Side) -> TwoBundles:
     """Set-up first, then every claim that either side makes."""
-    theirs = ({c.id: c for c in side.claims} for side in (a, b))
+    of_a, of_b = ({c.id: c for c in side.claims} for side in (a, b))
     return TwoBundles(
         a=a.name,
         b=b.name,
         set_up=facts_apart(a.facts, b.facts),
-        claims=(*_claims(*theirs, a, b), *_outputs(a, b)),
+        claims=(*_claims(of_a, of_b, a, b), *_outputs(a, b)),
     )
 
 

@@ -17,6 +17,8 @@ from bundle.host.hashing import BLOCK
 _OVERLAP = 4096
 _SHORTEST = 8
 _SHOWN = 5
+#: The kind of a finding that is a secret for certain, and never to be accepted.
+OF_THIS_MACHINE = "a secret of this machine"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,8 +154,8 @@ def refuse(findings: Sequence[Finding]) -> None:
         more = f"; and {len(findings) - _SHOWN} more" if len(findings) > _SHOWN else ""
         raise BundleError(
             f"expected no secrets in the bundle, found {len(findings)}: {listed}{more}",
-            next_step="revoke the secret and remove it from the run folder, or accept the mark in "
-            "brackets if it is none",
+            next_step="revoke the secret and remove it from the run folder; what is none is "
+            "accepted by its mark in brackets: --accept MARK, which the bundle records",
         )
 
 
@@ -162,7 +164,7 @@ def _in_block(
 ) -> Iterator[tuple[str, bytes]]:
     for secret in exact:
         if secret in block:
-            yield "a secret of this machine", secret
+            yield OF_THIS_MACHINE, secret
     if not published:
         yield from secrets_in(block)
 

@@ -33,11 +33,13 @@ from bundle.host.crate import METADATA, render_crate
 from bundle.host.folders import PARTIAL
 from bundle.host.hashing import Progress, digest_files
 from bundle.host.resources import resource
-from bundle.host.secrets import environment_secrets, refuse, scan
+from bundle.host.secrets import OF_THIS_MACHINE, environment_secrets, refuse, scan
 from bundle.stages.crate import crate_of
 
 HEAD = "bundle.json"
 GUIDE = "VERIFY.md"
+#: What the secret scan found and a person took for harmless: path, kind and mark, never the text.
+ACCEPTED = "system/accepted-findings.json"
 
 #: Published files of others, held against their published hashes; not searched for patterns.
 _PUBLISHED = ("models/", "wheels/")
@@ -63,6 +65,7 @@ def pack(
     guide: str | None = None,
     known_secrets: Collection[str] | None = None,
     accepted: Collection[str] = (),
+    extra: Mapping[str, Path | bytes] | None = None,
     progress: Progress | None = None,
 ) -> Packed:
     """Seal a run folder as ``out_dir/STEM-<id12>.tar.zst`` with its ``.sha256`` beside it.
@@ -75,7 +78,9 @@ def pack(
         guide: text of VERIFY.md unless the run folder has one; ``{name}`` stands for the stem.
             Default: the template that ships with the tool.
         known_secrets: secrets to look for literally; default: those of this process.
-        accepted: marks of the secret scan that a person found harmless.
+        accepted: marks of the secret scan that a person found harmless; those that applied are
+            recorded in :data:`ACCEPTED`.
+        extra: payload path -> file or content that goes in besides (models, wheels).
         progress: told the bytes hashed.
 
     Raises:
@@ -86,16 +91,34 @@ def pack(
     if not _STEM.fullmatch(stem):
         raise BundleError(f"expected a stem of lower-case letters, digits and '.-_': {stem!r}")
     head = _read_head(run_folder)
-    sources: dict[str, Path | bytes] = dict(_payload(run_folder))
+    sources: dict[str, Path | bytes] = {**_payload(run_folder), **(extra or {})}
+    _check_names(sources)
     if GUIDE not in sources:
         text = shipped_guide() if guide is None else guide
         sources[GUIDE] = text.replace("{name}", stem).encode()
     secrets = environment_secrets() if known_secrets is None else known_secrets
-    refuse(scan(sources, known=secrets, accepted=accepted, literal_only=_PUBLISHED))
+    sources |= _without_secrets(sources, secrets, accepted)
     members = _describe(sources, progress)
     crate = crate_of(head, members, run_folder)
     members[METADATA] = _in_memory(METADATA, render_crate(crate))
     return _seal(members, head, out_dir, stem)
+
+
+def _without_secrets(
+    sources: Mapping[str, Path | bytes], secrets: Collection[str], accepted: Collection[str]
+) -> dict[str, bytes]:
+    """Refuse what looks like a secret, but for what a person accepted: that goes on record.
+
+    Raises:
+        BundleError: there is a finding that nobody accepted, or a secret of this very machine.
+    """
+    found = scan(sources, known=secrets, literal_only=_PUBLISHED)
+    harmless = [one for one in found if one.mark in accepted and one.kind != OF_THIS_MACHINE]
+    refuse([one for one in found if one not in harmless])
+    if not harmless:
+        return {}
+    text = msgspec.json.format(msgspec.json.encode(harmless), indent=1)
+    return {ACCEPTED: text + b"\n"}
 
 
 def shipped_guide() -> str:
@@ -141,8 +164,8 @@ def _payload(run_folder: Path) -> dict[str, Path]:
                 where=name,
                 next_step="replace it with the file it stands for",
             )
-    found.pop(METADATA, None)  # made anew; an older one comes from an unpacked bundle
-    _check_names(found)
+    for made in (METADATA, ACCEPTED):  # made anew; an older one comes from an unpacked bundle
+        found.pop(made, None)
     return dict(sorted(found.items()))
 
 

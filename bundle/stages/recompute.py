@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,7 @@ from bundle.host.renderer import renderer_versions, same_code
 from bundle.stages.checks import Outcome
 from bundle.stages.head import finished_runs
 from bundle.stages.judge import judge
-from bundle.stages.report import render
-from bundle.stages.rerun import COMPARISON
+from bundle.stages.report import COMPARISON, render
 
 RENDERER = "system/renderer.json"
 _SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
@@ -45,20 +45,39 @@ def recompute(payload: Path) -> Outcome:
 
     The payload is copied; nothing of it is executed or changed.
     """
+    with _judged_again(payload) as again:
+        numbers = (*_claims_apart(again), *_results_differences(payload, again))
+        if numbers:
+            return Outcome(differences=numbers, note="the report was not looked at")
+        return _report(payload, again)
+
+
+def claims_apart(payload: Path) -> tuple[str, ...]:
+    """What of recipe, starts and claims, which a rerun goes by, the raw records do not give.
+
+    Raises:
+        SpecbundleError: a record cannot be read.
+    """
+    with _judged_again(payload) as again:
+        return tuple(_claims_apart(again))
+
+
+@contextmanager
+def _judged_again(payload: Path) -> Iterator[Path]:
+    """A copy of the raw records with the results that they give."""
     with tempfile.TemporaryDirectory() as scratch:
         again = Path(scratch) / "payload"
         shutil.copytree(payload, again, ignore=_left_out)
         head = read_json(again / "bundle.json", BundleFile)
-        recipe = read_json(again / "recipes" / "recipe.json", Recipe)
         judge(again, narrowed=head.narrowed, looks=head.looks[:-1])
-        numbers = (
-            *_recipe_differences(again, recipe),
-            *_head_differences(again, head, recipe),
-            *_results_differences(payload, again),
-        )
-        if numbers:
-            return Outcome(differences=numbers, note="the report was not looked at")
-        return _report(payload, again)
+        yield again
+
+
+def _claims_apart(again: Path) -> Iterator[str]:
+    head = read_json(again / "bundle.json", BundleFile)
+    recipe = read_json(again / "recipes" / "recipe.json", Recipe)
+    yield from _recipe_differences(again, recipe)
+    yield from _head_differences(again, head, recipe)
 
 
 def _left_out(folder: str, names: list[str]) -> list[str]:
