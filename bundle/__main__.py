@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -130,20 +131,23 @@ def verify(
 ) -> int:
     """Check an archive level by level; executes nothing from it, needs no network."""
     from bundle.core.levels import render_json, render_text
+    from bundle.host.verify_progress import verify_progress
     from bundle.stages import verify as stage
     from bundle.stages.local_environment import local_environment
     from bundle.stages.local_models import local_models
     from bundle.stages.recompute import recompute
 
-    request = stage.Request(
-        archive=archive,
-        trust=trust,
-        require_signed=require_signed,
-        recompute=recompute,
-        models=local_models(models) if models else None,
-        environment=local_environment(python=engine_python),
-    )
-    found = stage.verify(request)
+    with ExitStack() as stack:
+        request = stage.Request(
+            archive=archive,
+            trust=trust,
+            require_signed=require_signed,
+            recompute=recompute,
+            models=local_models(models) if models else None,
+            environment=local_environment(python=engine_python),
+            progress=None if as_json else stack.enter_context(verify_progress(err)),
+        )
+        found = stage.verify(request)
     print(render_json(found) if as_json else render_text(found))
     return found.exit_code
 

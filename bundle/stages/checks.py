@@ -17,7 +17,7 @@ from bundle.host.bagfolder import bagit_problem, list_bag
 from bundle.host.hashing import sha256_of
 from bundle.host.signature import check_envelopes, envelope_of, read_trust
 
-#: Told a level's name and the bytes it has just worked through.
+#: Told a level's name and the bytes it has just worked through; 0 when it begins.
 Progress = Callable[[str, int], None]
 
 
@@ -122,7 +122,7 @@ def check_folder(subject: Subject) -> tuple[Subject, Level]:
     problems = check_bag(listing)
     if problems:
         return subject, _failed(problems)
-    objection = bagit_problem(folder)
+    objection = bagit_problem(folder, listing.digests)
     if objection:
         return subject, _failed([f"bagit does not agree: {objection}"])
     digest = listing.digests[TAGMANIFEST]["sha256"]

@@ -72,6 +72,8 @@ def opened(request: Request) -> Iterator[tuple[Verification, Path | None]]:
             if missing:
                 levels[name] = not_checked(f"{missing} ({TITLES[missing]}) does not hold")
             else:
+                if request.progress is not None:
+                    request.progress(name, 0)
                 subject, levels[name] = step(subject)
         sound = subject.folder if subject.tagmanifest else None
         found = Verification(

@@ -171,6 +171,10 @@ def folder(packed, tmp_path):
     return extract(packed.archive, into).folder
 
 
+def bagit_says(folder):
+    return bagit_problem(folder, list_bag(folder).digests)
+
+
 def test_what_bagit_accepts_beside_the_bag_is_refused_before_it_is_asked(folder):
     evil = folder.parent / f"{folder.name}-evil"
     evil.mkdir()
@@ -186,7 +190,7 @@ def test_same_size_edits_that_bagit_misses_when_it_is_fast(folder):
     path = folder / "data/results/verdicts.json"
     path.write_bytes(path.read_bytes().replace(b"INCONCLUSIVE", b"SHIPSHIPSHIP"))
     assert bagit.Bag(str(folder)).validate(fast=True)
-    assert "sha256 validation failed" in bagit_problem(folder)
+    assert "sha256 validation failed" in bagit_says(folder)
     assert any("sha256 is" in problem for problem in check_bag(list_bag(folder)))
 
 
@@ -208,9 +212,9 @@ def test_an_empty_folder_is_extra(folder):
 
 def test_both_checkers_accept_an_honest_bag(folder):
     assert check_bag(list_bag(folder)) == ()
-    assert bagit_problem(folder) is None
+    assert bagit_says(folder) is None
     shutil.rmtree(folder / "data")
-    assert "data" in bagit_problem(folder)
+    assert "data" in bagit_says(folder)
 
 
 def test_the_crate_of_a_foreign_bundle_is_never_loaded():
