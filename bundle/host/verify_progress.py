@@ -14,12 +14,14 @@ from rich.progress import TransferSpeedColumn as SpeedColumn
 from bundle.core.bag import human_size
 from bundle.core.levels import TITLES
 
-#: A small archive is done before anybody would read a line.
+#: A small archive is unpacked before anybody would read a line.
 QUIET_SECONDS = 5.0
+#: The level that takes its time without counting bytes.
+_SLOW = "V3"
 
 
 class VerifyLines:
-    """Plain lines, at most one in five seconds, for logs and pipes."""
+    """Plain lines for logs and pipes: at most one in five seconds, and one for the slow level."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -41,11 +43,13 @@ class VerifyLines:
 
     def __call__(self, level: str, count: int) -> None:
         """Add bytes to a level."""
-        if level != self._level:
+        begins = level != self._level
+        if begins:
             self._level, self._bytes = level, 0
         self._bytes += count
         now = self._clock()
-        if now - self._said >= QUIET_SECONDS:
+        waited = bool(count) and now - self._said >= QUIET_SECONDS
+        if waited or (begins and level == _SLOW):
             self._said = now
             done = f", {human_size(self._bytes)}" if self._bytes else ""
             self._console.print(f"{level} {TITLES[level]}{done} ...", markup=False)

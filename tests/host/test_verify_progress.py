@@ -20,13 +20,14 @@ def text(shown: Console) -> str:
 
 def test_lines_come_slowly_and_count_each_level() -> None:
     shown = console(terminal=False)
-    times = iter([0.0, 1.0, 5.0, 6.0, 11.0, 12.0])
+    times = iter([0.0, 1.0, 5.0, 11.0, 12.0, 13.0, 14.0])
     with VerifyLines(shown, lambda: next(times)) as progress:
         progress("V0", 1000)
         progress("V0", 4000)
         progress("V1", 0)
         progress("V3", 0)
-        progress("V3", 10)
+        progress("V4", 0)
+        progress("V5", 0)
     assert text(shown).splitlines() == ["V0 archive, 5.0 KB ...", "V3 numbers ..."]
 
 
