@@ -3,6 +3,7 @@ import importlib.util
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
@@ -72,6 +73,29 @@ def test_securesystemslib_alone_accepts_it(archive, alice, bob):
     other = SSlibKey.from_crypto(load_ssh_public_key(bob.with_suffix(".pub").read_bytes()))
     with pytest.raises(VerificationError):
         envelope.verify([other], 1)
+
+
+#: A verifier that has nothing of this project: the library, a public key, the envelope.
+ALONE = """
+import json, sys
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+from securesystemslib.dsse import Envelope
+from securesystemslib.signer import SSlibKey
+assert "bundle" not in sys.modules
+envelope = Envelope.from_dict(json.load(open(sys.argv[1])))
+key = SSlibKey.from_crypto(load_ssh_public_key(open(sys.argv[2], "rb").read()))
+assert list(envelope.verify([key], 1)) == [key.keyid]
+print(json.loads(envelope.payload)["subject"][0]["digest"]["sha256"])
+"""
+
+
+def test_securesystemslib_accepts_it_in_a_clean_process(tmp_path, archive, alice, bob):
+    command = [sys.executable, "-I", "-W", "ignore", "-c", ALONE, sign(archive, alice)]
+    own = subprocess.run([*command, f"{alice}.pub"], cwd=tmp_path, capture_output=True, text=True)
+    assert (own.returncode, own.stdout.strip()) == (0, DIGEST), own.stderr
+    other = subprocess.run([*command, f"{bob}.pub"], cwd=tmp_path, capture_output=True, text=True)
+    assert other.returncode == 1
+    assert "VerificationError" in other.stderr
 
 
 def test_a_countersignature_keeps_the_first_and_the_payload(archive, alice, bob):
