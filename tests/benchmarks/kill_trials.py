@@ -1,11 +1,12 @@
 """End the tool at random moments and see what is left: processes, finished runs, the archive.
 
-Each trial starts or resumes ``specbundle run``, waits a random time inside one phase, and ends the
-tool with SIGINT, SIGTERM or SIGKILL in turn. Then no process that it started may live (a zombie is
-not a survivor), and every run that had finished must be there unchanged. At the end a last start
-must complete, and its archive must verify.
+Each trial starts or resumes ``specbundle run`` on the short recipe of the end-to-end tests (three
+starts), waits a random time inside one phase, and ends the tool with SIGINT, SIGTERM or SIGKILL in
+turn. Then no process that it started may live (a zombie is not a survivor), and every run that had
+finished must be there unchanged. The last trials fall into judging, rendering and packing. At the
+end a last start must complete, and its archive must verify.
 
-    python tests/benchmarks/kill_trials.py --trials 20 [--recipe smollm2-135m] [--seed 1]
+    python -m tests.benchmarks.kill_trials --reports FOLDER [--seed 1] [more words for `run`]
 """
 
 from __future__ import annotations
@@ -21,9 +22,24 @@ from pathlib import Path
 
 import psutil
 
+from tests.end_to_end.short import short_recipe
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-PHASES = ("starting", "warm", "quality", "code-c1", "stopping", "starting")
+#: A word of the log that says a phase has begun, and how long the tool may go on in it, seconds.
+#: The first is the time before the first line.
+PHASES = (
+    *(("", 8.0),) * 2,
+    *(("starting", 40.0),) * 4,
+    *(("warming", 6.0),) * 2,
+    *(("quality", 15.0),) * 3,
+    *(("code-c1", 12.0),) * 2,
+    *(("stopping", 1.0),) * 2,
+    *(("judging", 1.0),) * 2,
+    *(("rendering", 6.0),) * 2,
+    ("packing", 1.0),
+)
 GRACE = 60.0
+PHASE_LIMIT = 1200.0
 
 
 def start(words: list[str], log: Path) -> subprocess.Popen[bytes]:
@@ -78,13 +94,13 @@ def wait_for(
 
 def trial(number: int, words: list[str], reports: Path, log: Path, rng: random.Random) -> str:
     """One kill; returns a line that says how it went."""
-    phase, which = PHASES[number % len(PHASES)], SIGNALS[number % len(SIGNALS)]
+    (phase, longest), which = PHASES[number], SIGNALS[number % len(SIGNALS)]
     before = finished(reports)
     offset = log.stat().st_size if log.exists() else 0
     tool = start(words, log)
     seen: dict[int, float] = {}
-    reached = wait_for(phase, log, offset, tool, limit=240)
-    until = time.monotonic() + rng.uniform(0.0, 12.0)
+    reached = wait_for(phase, log, offset, tool, limit=PHASE_LIMIT)
+    until = time.monotonic() + rng.uniform(0.0, longest)
     while time.monotonic() < until and tool.poll() is None:
         seen |= family(tool.pid)
         time.sleep(0.05)
@@ -99,7 +115,8 @@ def trial(number: int, words: list[str], reports: Path, log: Path, rng: random.R
     took = GRACE - (limit - time.monotonic())
     word = "ok" if not alive and not lost else f"SURVIVORS {alive} LOST {lost}"
     return (
-        f"{number + 1:>2} {which.name:<8} in {phase:<9} (reached {reached}) {len(seen)} processes, "
+        f"{number + 1:>2} {which.name:<8} in {phase or 'the first seconds':<17} "
+        f"({'reached' if reached else 'NOT REACHED'}), {len(seen)} processes, "
         f"gone after {took:.1f} s, {len(done)} finished runs kept: {word}"
     )
 
@@ -107,18 +124,18 @@ def trial(number: int, words: list[str], reports: Path, log: Path, rng: random.R
 def main() -> None:
     """Run the trials and the last, complete start."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--recipe", default="smollm2-135m")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reports", type=Path, required=True)
     asked, narrow = parser.parse_known_args()
     rng = random.Random(asked.seed)  # noqa: S311 - repeatable moments
-    words = [sys.executable, "-m", "bundle", "run", asked.recipe, *narrow]
-    words += ["--reports", str(asked.reports)]
     asked.reports.mkdir(parents=True, exist_ok=True)
+    recipe = asked.reports / "short.toml"
+    recipe.write_text(short_recipe())
+    words = [sys.executable, "-m", "bundle", "run", str(recipe), "--groups", "ngram", *narrow]
+    words += ["--reports", str(asked.reports)]
     log = asked.reports / "kill_trials.log"
     lines = []
-    for number in range(asked.trials):
+    for number in range(len(PHASES)):
         lines.append(trial(number, words, asked.reports, log, rng))
         print(lines[-1], flush=True)
     last = start(words, log)
