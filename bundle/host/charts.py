@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from bundle.core.report.parts import Chart, Panel, Series
@@ -32,6 +34,8 @@ VARIABLES = {INK: "ink", MUTED: "muted", GRID: "line", BAND: "band"} | {
 
 _LEFT, _RIGHT, _TITLE, _LEGEND_ROW = 0.62, 0.08, 0.34, 0.2
 """Inches: room for the y labels, at the right, for a panel's title, for a row of the legend."""
+_LEGEND_MARK, _LETTER = 0.52, 0.07
+"""Inches: a legend entry without its name, and a letter of it."""
 
 _STYLE: dict[str, Any] = {
     "svg.fonttype": "path",
@@ -114,8 +118,11 @@ def _size(chart: Chart) -> tuple[float, float]:
 
 
 def _columns(chart: Chart) -> int:
-    """Entries of the legend in one row."""
-    return 6 if len(chart.panels) > 1 else 4
+    """Entries of the legend in one row: as many as the longest name leaves room for."""
+    names = [series.name for series in chart.panels[0].series]
+    longest = max((len(name) for name in names), default=0)
+    room = _size(chart)[0] / (_LEGEND_MARK + _LETTER * longest)
+    return max(1, min(len(names), int(room)))
 
 
 def _panel(axis: Axes, panel: Panel, *, joined: bool) -> None:
@@ -129,9 +136,7 @@ def _panel(axis: Axes, panel: Panel, *, joined: bool) -> None:
     axis.set_axisbelow(True)
     axis.tick_params(length=0)
     axis.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-    for at, half in enumerate(panel.band):
-        if half is not None:
-            axis.fill_between([at - 0.5, at + 0.5], -half, half, color=BAND, linewidth=0)
+    _band(axis, panel)
     if panel.percent and any(v.value < 0 for s in panel.series for v in s.points):
         axis.axhline(0, color=MUTED, linewidth=0.8)
     for value, label in panel.lines:
@@ -154,6 +159,19 @@ def _panel(axis: Axes, panel: Panel, *, joined: bool) -> None:
     axis.margins(y=0.12)
 
 
+def _band(axis: Axes, panel: Panel) -> None:
+    """The noise floor around zero, one shape for the whole panel: every shape costs time."""
+    corners: list[tuple[float, float]] = []
+    for at, half in enumerate(panel.band):
+        if half is not None:
+            left, right = at - 0.5, at + 0.5
+            corners += [(left, -half), (left, half), (right, half), (right, -half), (left, -half)]
+    if corners:
+        codes = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY] * (len(corners) // 5)
+        shape = Path(corners, codes)
+        axis.add_patch(PathPatch(shape, facecolor=BAND, linewidth=0, clip_on=False))
+
+
 def _series(axis: Axes, series: Series, shift: float, *, joined: bool) -> None:
     colour = SERIES[series.style % len(SERIES)]
     turn = series.style // len(SERIES)
@@ -169,10 +187,16 @@ def _series(axis: Axes, series: Series, shift: float, *, joined: bool) -> None:
         linewidth=1.1 if joined else 0,
         linestyle=LINES[turn % len(LINES)] if joined else "none",
         label=series.name.replace("$", r"\$"),
+        clip_on=False,
     )
-    for x, point in zip(xs, series.points, strict=True):
-        if point.lower is not None and point.upper is not None:
-            axis.vlines(x, point.lower, point.upper, color=colour, linewidth=1.4)
+    bars = [
+        (x, end)
+        for x, point in zip(xs, series.points, strict=True)
+        if point.lower is not None and point.upper is not None
+        for end in (point.lower, point.upper, math.nan)
+    ]
+    if bars:
+        axis.plot(*zip(*bars, strict=True), color=colour, linewidth=1.4, clip_on=False)
 
 
 def _legend(figure: Figure, axis: Axes, chart: Chart) -> None:

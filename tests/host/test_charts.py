@@ -2,10 +2,11 @@
 
 import re
 
+import msgspec
 import pytest
 
 from bundle.core.report.parts import Chart, Panel, Point, Series
-from bundle.host.charts import MARKERS, SERIES, draw, themed
+from bundle.host.charts import BAND, MARKERS, SERIES, _columns, draw, themed
 
 POINTS = (Point(at=0, value=-3.0, lower=-6.0, upper=1.0), Point(at=1, value=40.0))
 
@@ -62,6 +63,26 @@ def test_more_groups_than_colours_stay_apart() -> None:
 def test_pairs_and_empty_panels_draw() -> None:
     assert draw(chart(kind="pairs")).startswith("<svg")
     assert draw(chart(groups=0)).startswith("<svg")
+
+
+def test_a_legend_has_room_for_its_names() -> None:
+    def columns(names: list[str]) -> int:
+        series = tuple(Series(name=n, style=i, points=POINTS) for i, n in enumerate(names))
+        panel = msgspec.structs.replace(chart().panels[0], series=series)
+        return _columns(chart(panels=(panel,)))
+
+    assert columns(["ngram", "draft", "eagle3", "suffix", "mtp"]) == 5
+    assert columns(["speculators-eagle3-k5", "b", "c", "d"]) == 2
+    assert columns(["x" * 200]) == columns([]) == 1
+
+
+def test_noise_floor_and_intervals_are_one_shape_each() -> None:
+    plain, full = (
+        draw(chart(1, panels=(msgspec.structs.replace(chart(1).panels[0], band=band),)))
+        for band in ((), (1.8, 2.0))
+    )
+    assert full.count("<path") == plain.count("<path") + 1
+    assert f"fill: {BAND}" in full
 
 
 def test_a_page_can_colour_it(drawn: str) -> None:

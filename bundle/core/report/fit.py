@@ -10,13 +10,12 @@ import math
 
 import msgspec
 
-from bundle.core.report.parts import Cell, Column, Table
+from bundle.core.report.parts import LONGEST_WORD, Cell, Column, Table
 
 LONGEST_ON_PAPER = 24
 """Rows; a longer table with a short form is printed in that."""
 
 _SMALL = 0.82
-_LONGEST_WORD = 24
 
 
 def widths(table: Table) -> tuple[float, ...]:
@@ -49,7 +48,7 @@ def _want(column: Column, cells: list[Cell]) -> float:
     words += [_main(cell, column) for cell in cells]
     words += [_word(cell.sub) * _SMALL for cell in cells]
     amount = max((len(cell.text) + _SMALL * len(cell.sub) for cell in cells), default=0.0)
-    return max(min(max(words), _LONGEST_WORD), 2.6 * math.sqrt(min(amount, 400))) + 1.5
+    return max(min(max(words), LONGEST_WORD), 2.6 * math.sqrt(min(amount, 400))) + 1.5
 
 
 def _main(cell: Cell, column: Column) -> float:

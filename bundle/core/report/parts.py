@@ -7,6 +7,8 @@ from typing import Literal
 from msgspec import Struct
 
 NOT_RECORDED = "not recorded"
+LONGEST_WORD = 24
+"""Letters of a word that is still kept whole."""
 Tone = Literal["plain", "good", "bad", "unsure", "void", "muted"]
 
 
@@ -22,6 +24,12 @@ class Cell(Part, frozen=True, kw_only=True):
     tone: Tone = "plain"
     code: bool = False
     badge: bool = False
+
+    @property
+    def breaks(self) -> bool:
+        """Whether a word is so long that it must be broken, unlike the words of a language."""
+        words = [*self.text.split(), *self.sub.split()]
+        return any(len(word) > LONGEST_WORD for word in words)
 
 
 class Column(Part, frozen=True, kw_only=True):

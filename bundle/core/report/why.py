@@ -32,6 +32,9 @@ from bundle.core.report.text import listed, slug
 from bundle.core.report.words import load_key, load_short, load_words
 from bundle.core.results import BreakEven
 
+_MOST_PAIRS = 10
+"""Labels that a chart has room for; with more pairs it shows the target load."""
+
 
 def section(context: Context) -> Section:
     """Build section 3."""
@@ -70,7 +73,7 @@ def _task(context: Context, task: str) -> Block:
         id=f"why-{slug(task)}",
         title=task,
         paragraphs=tuple(sentences),
-        charts=(*positions_chart(context, task, rows), *_predictions(task, even)),
+        charts=(*positions_chart(context, task, rows), *_predictions(context, task, even)),
         tables=tuple(tables),
     )
 
@@ -145,8 +148,10 @@ def _break_even_table(context: Context, task: str, rows: list[BreakEven]) -> Tab
     )
 
 
-def _predictions(task: str, rows: list[BreakEven]) -> tuple[Chart, ...]:
+def _predictions(context: Context, task: str, rows: list[BreakEven]) -> tuple[Chart, ...]:
     both = [row for row in rows if row.predicted is not None and row.measured is not None]
+    if len(both) > _MOST_PAIRS:
+        both = [row for row in both if row.load == context.results.target]
     ordered = sorted(both, key=lambda row: (load_key(row.load), row.group))
     if not ordered:
         return ()

@@ -110,6 +110,17 @@ def test_only_tables_with_something_to_order_can_be_sorted(mixed: ReportView) ->
     assert not table(mixed, "aa-table").sortable
 
 
+def test_only_words_that_are_none_may_be_broken() -> None:
+    assert not Cell(text="not measured", sub="an unremarkable sentence").breaks
+    assert Cell(text="a", sub=f"sha256 {'f' * 64}").breaks
+
+
+def test_many_predictions_are_charted_at_the_target_only() -> None:
+    made = view(*b.matrix(groups=3, tasks=1, loads=6))
+    chart = next(c for c in section(made, "why").blocks[0].charts if c.kind == "pairs")
+    assert chart.panels[0].categories == ("draft\nc32", "ngram\nc32")
+
+
 def test_nothing_drafted_is_not_zero(mixed: ReportView) -> None:
     row = next(r for r in table(mixed, "acceptance-chat").rows if r[0].text == "mtp")
     assert texts(row)[2:6] == ["0 / 0", "no drafts", "no drafts", "0"]
