@@ -127,6 +127,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reports", type=Path, required=True)
     asked, narrow = parser.parse_known_args()
+    # A shell starts background jobs with SIGINT ignored, and what they start inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rng = random.Random(asked.seed)  # noqa: S311 - repeatable moments
     asked.reports.mkdir(parents=True, exist_ok=True)
     recipe = asked.reports / "short.toml"
