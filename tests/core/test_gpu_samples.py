@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -70,3 +72,20 @@ def test_lines():
     with pytest.raises(InputError, match="sample") as caught:
         parse_samples(text + "{}\n", "runs/1/gpu.jsonl")
     assert caught.value.where == "runs/1/gpu.jsonl, line 3"
+
+
+def test_samples_of_a_real_gpu():
+    """An NVIDIA H200 under vLLM 0.32.0, EAGLE-3 of a 135M model: about ten samples a second."""
+    text = (Path(__file__).parents[1] / "data/gpu/h200-eagle3.gpu.jsonl").read_text()
+    samples = parse_samples(text)
+    cells = list(dict.fromkeys(s.cell for s in samples))
+    assert cells == ["code-c1", "code-c8", "chat-c1", "chat-c8"]
+    for cell in cells:
+        found = summary(samples, cell)
+        times = [s.t for s in samples if s.cell == cell]
+        assert len(times) / (times[-1] - times[0]) > 5, "five a second or more"
+        assert 120 < found.mean_power < 160
+        # The counter of the device agrees with its power over time.
+        assert found.energy == pytest.approx(found.mean_power * (times[-1] - times[0]), rel=0.1)
+        assert (found.throttled_share, found.denied) == (0.0, None)
+    assert summary(samples, "code-c8").mean_sm_clock == 1980.0

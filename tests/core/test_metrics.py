@@ -75,3 +75,13 @@ def test_positions_that_appear_later_start_at_nothing():
 def test_another_page_is_refused(text):
     with pytest.raises(ServerError, match="Prometheus"):
         parse_metrics(text)
+
+
+def test_counters_of_a_real_gpu_add_up():
+    """96 requests of 128 tokens with EAGLE-3, k = 3, by the V2 runner: a draft in every round."""
+    found = increase(page("h200-eagle3-code-c8.before"), page("h200-eagle3-code-c8.after"))
+    assert (found.rounds, found.drafted, found.accepted) == (4125, 12375, 8218)
+    assert sum(found.per_position) == found.accepted
+    assert found.drafted == 3 * found.rounds
+    assert found.decode_rounds == found.rounds
+    assert (found.requests_finished, found.generation_tokens) == (96, 96 * 128)
