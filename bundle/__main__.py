@@ -143,7 +143,7 @@ def verify(
             trust=trust,
             require_signed=require_signed,
             recompute=recompute,
-            models=local_models(models) if models else None,
+            models=local_models(models),
             environment=local_environment(python=engine_python),
             progress=None if as_json else stack.enter_context(verify_progress(err)),
         )

@@ -110,7 +110,10 @@ def tool_files(*, report: Report, pip: Path | None = None) -> dict[str, Path | b
     with exclusive(folder.with_suffix(".lock"), report=report, what="wheels of this tool") as held:
         log = folder.with_suffix(".log")
         installer = Installer(python=pip or Path(sys.executable), log=log, uv=None, held=(held,))
-        installer.run(_tool_argv(installer.python, folder, wanted), clean_environment())
+        # A wheel that is built here gets other bytes each time: once there, it stays.
+        lacking = [text for text in wanted if text not in _pinned(folder)]
+        if lacking:
+            installer.run(_tool_argv(installer.python, folder, lacking), clean_environment())
     found = _named(folder)
     return {**found, wheel_name(): wheel_bytes(), "tool.lock": tool_lock(found).encode()}
 
@@ -120,9 +123,14 @@ def _tool_argv(python: Path, folder: Path, wanted: list[str]) -> list[str]:
     start = [sys.executable, "-m", "pip"]
     if not own:
         start = [str(python), "-m", "pip", "--python", sys.executable]
-    return [*start, "download", "--no-deps", "--only-binary", ":all:", "--no-input",
-            "--disable-pip-version-check", "--progress-bar", "off",
-            "--dest", str(folder), *wanted]  # fmt: skip
+    # What has no wheel is built into one, so that nobody needs its build tools later.
+    return [*start, "wheel", "--no-deps", "--no-input", "--disable-pip-version-check",
+            "--progress-bar", "off", "--wheel-dir", str(folder), *wanted]  # fmt: skip
+
+
+def _pinned(folder: Path) -> set[str]:
+    found = (parse_wheel_filename(name)[:2] for name in _named(folder))
+    return {f"{name}=={version}" for name, version in found}
 
 
 def _digest(wanted: Iterable[str]) -> str:

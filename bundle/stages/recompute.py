@@ -1,8 +1,9 @@
 """Level V3: every number computed again from the raw records, the report rendered again.
 
 Numbers are held equal to the digits that all processors share. The report is compared byte for
-byte where the same code and the same libraries render it; where another library does, the page is
-compared without its charts; where other code would, nothing of it is, and the level cannot hold.
+byte. Bytes that differ say something only where the same code and the same libraries rendered them:
+where another library did, the page is compared without its charts; where other code did, nothing
+can be said of it, and the level cannot hold.
 """
 
 from __future__ import annotations
@@ -151,22 +152,23 @@ def _file_apart(old: Path, new: Path) -> Iterator[str]:
 
 def _report(payload: Path, again: Path) -> Outcome:
     """Render from the bundle's own results, which were found equal, and compare."""
+    shutil.rmtree(again / "results")
+    shutil.copytree(payload / "results", again / "results")
+    render(again)
+    found = tuple(_unequal(payload, again))
+    if not found:
+        return Outcome()
     wheels = sorted((payload / "code").glob("specbundle-*.whl"))
     if len(wheels) != 1 or not same_code(wheels[0]):
         return Outcome(
             unchecked="the numbers in results/ are equal, but the report was rendered by other "
             "code than this: install the wheel in the bundle's code/ to compare it"
         )
-    shutil.rmtree(again / "results")
-    shutil.copytree(payload / "results", again / "results")
-    shutil.copytree(payload / "code", again / "code")
-    render(again)
     other = _other_versions(payload)
     if not other:
-        return Outcome(differences=tuple(_unequal(payload, again)))
-    found = _text_differences(payload, again)
+        return Outcome(differences=found)
     return Outcome(
-        differences=tuple(found),
+        differences=tuple(_text_differences(payload, again)),
         note=f"charts and PDF NOT COMPARED, since other libraries drew them: {'; '.join(other)}",
     )
 

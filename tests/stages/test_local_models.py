@@ -41,6 +41,17 @@ def test_a_snapshot_is_found_in_each_usual_place(tmp_path, place):
     assert local_models(tmp_path / "models")(payload(tmp_path, target=locked())) == ()
 
 
+def test_copies_inside_the_bundle_are_looked_at_without_being_asked(tmp_path):
+    folder = payload(tmp_path, target=locked())
+    nothing = local_models(None)(folder)
+    assert nothing.unchecked == "no local models were given (--models DIR)"
+    snapshot(folder / "models" / "target")
+    found = local_models(None)(folder)
+    assert (found.differences, found.note) == ((), "these are the copies in the bundle")
+    write(folder / "models" / "target" / "config.json", b"[]")
+    assert "config.json: changed" in local_models(None)(folder).differences[0]
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
