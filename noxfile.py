@@ -1,8 +1,13 @@
 """Every session is a thin door to the command; what follows ``--`` is passed on."""
 
+import os
+import sys
 from pathlib import Path
 
 import nox
+
+sys.path.insert(0, str(Path(__file__).parent))
+from bundle.host.pip_settings import parse_pip_config, uv_environment
 
 nox.options.default_venv_backend = "uv|venv"
 nox.options.sessions = ["lint", "types", "fast"]
@@ -19,6 +24,17 @@ def group(name: str) -> tuple[str, ...]:
     return nox.project.dependency_groups(PROJECT, name)
 
 
+def install(session: nox.Session, *words: str) -> None:
+    """Install with uv, a third of the time, from where the user's pip would install."""
+    if session.venv_backend == "uv":
+        session.install("uv", *words)
+        return
+    session.install("uv")
+    settings = session.run("python", "-m", "pip", "config", "list", silent=True, log=False)
+    environ = uv_environment(parse_pip_config(settings or ""), os.environ)
+    session.run("uv", "pip", "install", "--quiet", *words, env=environ)
+
+
 def patiently(session: nox.Session, *words: str) -> None:
     """Run a command that needs time to end its servers when it is stopped."""
     session.run(*words, interrupt_timeout=PATIENCE, terminate_timeout=PATIENCE)
@@ -26,7 +42,7 @@ def patiently(session: nox.Session, *words: str) -> None:
 
 def tool(session: nox.Session, *words: str, extra: str = "") -> None:
     """Install the tool, and uv for quick engine environments, and run one of its commands."""
-    session.install(f".[{extra}]" if extra else ".", "uv")
+    install(session, f".[{extra}]" if extra else ".")
     patiently(session, "specbundle", *words, *session.posargs)
 
 
@@ -131,7 +147,7 @@ def simulate(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Format and lint."""
-    session.install(*group("lint"))
+    install(session, *group("lint"))
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
 
@@ -139,14 +155,14 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types strictly."""
-    session.install(".", "nox", *group("types"))
+    install(session, ".", "nox", *group("types"))
     session.run("mypy")
 
 
 @nox.session
 def fast(session: nox.Session) -> None:
     """Run the tests that need neither engine nor browser."""
-    session.install(".", *group("test"))
+    install(session, ".", *group("test"))
     marks = "not engine and not browser and not slow"
     patiently(session, "python", "-m", "pytest", "-m", marks, *session.posargs)
 
@@ -154,6 +170,6 @@ def fast(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run everything a user's machine can run, the real engine included."""
-    session.install(".", "uv", *group("test"))
+    install(session, ".", *group("test"))
     arguments = session.posargs or ["--cov", "--cov-report=term-missing:skip-covered"]
     patiently(session, "python", "-m", "pytest", *arguments)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bundle.core.account import Account
 from bundle.core.design import PlannedRun, expanded_groups, planned_runs
+from bundle.core.models import ModelLock
 from bundle.core.progress import Progress
 from bundle.core.quality_items import parse_acceptance, parse_quality
 from bundle.core.quality_pass import chat_items
@@ -41,35 +42,13 @@ def measure_all(
     Raises:
         SpecbundleError: an engine, a model or the machine is not what the recipe needs.
     """
-    with account.phase("preparing"):
-        engines = _engines(recipe, request, progress)
-        snapshots, locked = materialise(
-            recipe,
-            engine=engines[recipe.engine.lock],
-            report=progress.message,
-            lock=read_model_lock(request.models_lock or lock_path(find_recipe(request.recipe))),
-            brought=Brought(folder=request.models, bundle=request.bundled_models),
-        )
-        check_fit(recipe, snapshots)
-        write_json(folder / "locks" / "models.lock.json", locked)
-        write_json(
-            folder / "locks" / "engines.json",
-            {
-                name: {
-                    "lock_sha256": env.lock_sha256,
-                    "locked": env.locked,
-                    "missing": env.missing,
-                    "unsupported": env.unsupported,
-                }
-                for name, env in engines.items()
-            },
-        )
-        for name, env in engines.items():
-            if env.files:
-                write_json(folder / "locks" / f"vllm-files.{name}.json", env.files)
     with ExitStack() as stack:
-        ctx = _context(folder, recipe, request, engines, snapshots, progress, stack)
-        facts = _freeze_engines(folder, engines, stack)
+        with account.phase("preparing"):
+            engines = _engines(recipe, request, progress)
+            facts = _freeze_engines(folder, engines, stack)
+            snapshots, locked = _models(folder, recipe, request, engines, progress)
+            _record_engines(folder, engines)
+            ctx = _context(folder, recipe, request, engines, snapshots, progress, stack)
 
         def measure(plan: PlannedRun) -> RunRecord:
             with account.phase("preparing"):
@@ -88,6 +67,35 @@ def measure_all(
             _wait(facts)
 
 
+def _models(
+    folder: Path,
+    recipe: Recipe,
+    request: Request,
+    engines: Mapping[str, EngineEnv],
+    progress: Progress,
+) -> tuple[dict[str, Path], ModelLock]:
+    """Every model as a verified snapshot that fits its target, and the record of all files."""
+    snapshots, locked = materialise(
+        recipe,
+        engine=engines[recipe.engine.lock],
+        report=progress.message,
+        lock=read_model_lock(request.models_lock or lock_path(find_recipe(request.recipe))),
+        brought=Brought(folder=request.models, bundle=request.bundled_models),
+    )
+    check_fit(recipe, snapshots)
+    write_json(folder / "locks" / "models.lock.json", locked)
+    return snapshots, locked
+
+
+def _record_engines(folder: Path, engines: Mapping[str, EngineEnv]) -> None:
+    said = ("lock_sha256", "locked", "missing", "unsupported")
+    found = {name: {key: getattr(env, key) for key in said} for name, env in engines.items()}
+    write_json(folder / "locks" / "engines.json", found)
+    for name, env in engines.items():
+        if env.files:
+            write_json(folder / "locks" / f"vllm-files.{name}.json", env.files)
+
+
 def _claimed(seconds: Mapping[str, float]) -> dict[str, float]:
     return {
         "servers": seconds["start"] + seconds["warm"] + seconds["stop"],
@@ -104,7 +112,7 @@ def _wait(facts: list[Future[None]]) -> None:
 def _freeze_engines(
     folder: Path, engines: Mapping[str, EngineEnv], stack: ExitStack
 ) -> list[Future[None]]:
-    """Record what the engines say of themselves, beside the unmeasured primer start."""
+    """Record what the engines say of themselves, beside the work on models and the primer."""
     pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
     env = serving_env.base_environment(os.environ)
     futures = []
