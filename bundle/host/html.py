@@ -15,18 +15,23 @@ from markupsafe import Markup
 from bundle.core.report.fit import for_paper, widths
 from bundle.core.report.index import IndexView
 from bundle.core.report.parts import Table
-from bundle.core.report.text import visible
+from bundle.core.report.text import clip, visible
 from bundle.core.report.view import ReportView
 from bundle.host.charts import themed
 from bundle.host.resources import resource, resource_root
 
 Medium = Literal["screen", "print"]
+Shown = Callable[[str], str]
 Paper = Literal["A4", "Letter"]
 FONTS = (
     ("Inter", 400, "Inter-Regular"),
     ("Inter", 600, "Inter-SemiBold"),
     ("JetBrains Mono", 400, "JetBrainsMono-Regular"),
 )
+LONGEST = 20_000
+"""Characters of one text on a page; whoever wants more finds it in the bundle."""
+LONGEST_ON_PAPER = 1_200
+"""The same on paper, where a table's row must fit on a page."""
 PRIVATE = "specbundle:"
 """Scheme of addresses that only :mod:`bundle.host.pdf` resolves, from memory."""
 
@@ -42,7 +47,7 @@ def page(view: ReportView, charts: Mapping[str, str]) -> str:
         charts: every chart's SVG element by the chart's id.
     """
     figures = {name: Markup(themed(svg)) for name, svg in charts.items()}  # noqa: S704, own drawing
-    return _render(view, figures, medium="screen", paper="A4", shown=lambda _: True)
+    return _render(view, figures, medium="screen", paper="A4", shown=_on_screen)
 
 
 def print_page(view: ReportView, charts: Mapping[str, str], paper: Paper) -> str:
@@ -52,12 +57,12 @@ def print_page(view: ReportView, charts: Mapping[str, str], paper: Paper) -> str
     gets into the document.
     """
     figures = {name: f"{PRIVATE}charts/{name}.svg" for name in charts}
-    return _render(view, figures, medium="print", paper=paper, shown=_has_glyph)
+    return _render(view, figures, medium="print", paper=paper, shown=_on_paper)
 
 
 def index_page(view: IndexView) -> str:
     """The index of a folder: the same style sheet and script, links to the files beside it."""
-    template = _environment(lambda _: True).get_template("index.html.j2")
+    template = _environment(_on_screen).get_template("index.html.j2")
     style = Markup(_style("screen", "A4"))  # noqa: S704, our own style sheets
     return template.render(view=view, style=style, **_scripts())
 
@@ -68,7 +73,7 @@ def _render(
     *,
     medium: Medium,
     paper: Paper,
-    shown: Callable[[str], bool],
+    shown: Shown,
 ) -> str:
     environment = _environment(shown)
     environment.globals["widths"] = widths
@@ -82,13 +87,13 @@ def _render(
     )
 
 
-def _environment(shown: Callable[[str], bool]) -> Environment:
+def _environment(shown: Shown) -> Environment:
     """Templates in which every text is escaped, and hidden characters are written by number."""
 
     def finalize(value: object) -> object:
         if isinstance(value, Markup) or not isinstance(value, str):
             return value
-        return visible(value, shown)
+        return shown(value)
 
     environment = Environment(
         loader=FileSystemLoader(resource_root("templates")),
@@ -146,6 +151,14 @@ def _source(file: str, medium: Medium) -> str:
         return f"{PRIVATE}fonts/{file}.ttf"
     data = resource("templates", f"fonts/{file}.woff2").read_bytes()
     return f"data:font/woff2;base64,{base64.b64encode(data).decode()}"
+
+
+def _on_screen(text: str) -> str:
+    return clip(visible(text), LONGEST)
+
+
+def _on_paper(text: str) -> str:
+    return clip(visible(text, _has_glyph), LONGEST_ON_PAPER)
 
 
 def _has_glyph(char: str) -> bool:
