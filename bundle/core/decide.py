@@ -9,6 +9,7 @@ from msgspec import Struct
 from bundle.core.design import cells, expanded_groups
 from bundle.core.effects import CellFit, Key
 from bundle.core.evidence import Evidence
+from bundle.core.findings.subject import QualityFacts
 from bundle.core.limits import group_limits, limit_rows, load_limits
 from bundle.core.quality import GroupQuality
 from bundle.core.recipe import Group, Load
@@ -54,6 +55,7 @@ def verdict_evidence(
     closed = recipe.design.target.concurrency is not None
     loads = [x for x in recipe.loads if (x.concurrency is not None) == closed]
     state, note = _quality(evidence, known, group.name)
+    asked, not_asked = _asked_again(known.quality[group.name].facts)
     return VerdictEvidence(
         group=group.name,
         task=task,
@@ -75,8 +77,11 @@ def verdict_evidence(
         quality_note=note,
         margin=recipe.policy.margin,
         looks=Looks(declared=recipe.design.looks, taken=len(evidence.looks) + 1),
-        checks_run=tuple(f.id for f in own if f.state != "NOT MEASURED"),
-        checks_not_run=tuple(f"{f.id} ({f.evidence})" for f in own if f.state == "NOT MEASURED"),
+        checks_run=(*(f.id for f in own if f.state != "NOT MEASURED"), *asked),
+        checks_not_run=(
+            *(f"{f.id} ({f.evidence})" for f in own if f.state == "NOT MEASURED"),
+            *not_asked,
+        ),
     )
 
 
@@ -139,6 +144,15 @@ def _quality(evidence: Evidence, known: Decided, group: str) -> tuple[QualitySta
         return "OFF", ""
     row = known.quality[group].row
     return row.state, row.reason
+
+
+def _asked_again(facts: QualityFacts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The check of near ties, as run or as not run; neither where no output diverged."""
+    if not facts.divergences:
+        return (), ()
+    if facts.asked:
+        return ("near-ties",), ()
+    return (), ("near-ties (the baseline was not asked again at first divergences)",)
 
 
 def _row(verdict: Verdict, evidence: Evidence) -> VerdictRow:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from bundle.core.design import PlannedRun
 from bundle.core.recipe import Recipe
-from bundle.core.records import Reply, RunRecord, ServerFacts
+from bundle.core.records import AskedAgain, Reply, RunRecord, ServerFacts
 
 
 class Counters(Struct, frozen=True, kw_only=True):
@@ -86,6 +86,7 @@ class Start(Struct, frozen=True, kw_only=True):
     """One measured start: its record, its facts, its cells, its replies.
 
     ``quality_counters`` are the ``/metrics`` increase over the quality pass, where it was taken.
+    ``asked_again`` are a last baseline's answers at first divergences of its block.
     """
 
     run: RunRecord
@@ -93,6 +94,7 @@ class Start(Struct, frozen=True, kw_only=True):
     cells: tuple[CellEvidence, ...] = ()
     replies: tuple[Reply, ...] = ()
     quality_counters: Counters | None = None
+    asked_again: tuple[AskedAgain, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -106,13 +108,25 @@ class Start(Struct, frozen=True, kw_only=True):
         return next((c for c in self.cells if c.task == task and c.load == load), None)
 
 
+class Gap(Struct, frozen=True, kw_only=True):
+    """How sure the baseline was at a first divergence, ``position`` output tokens from 0.
+
+    ``nats`` lie between its two best tokens; ``ranked`` says whether the group's token is one of
+    the two, None where its output ended there.
+    """
+
+    position: int
+    nats: float
+    ranked: bool | None = True
+
+
 class Evidence(Struct, frozen=True, kw_only=True):
     """Everything the judge may use.
 
     ``checks[folder][item]`` says whether that start's reply passed the item's check; items without
     a check are absent. ``looks`` are the numbers of blocks at which somebody looked before.
-    ``narrowed`` says in words how the run was narrowed. ``gaps[group][item]`` is the distance in
-    nats between the baseline's two best tokens at the first divergence, where it was asked again.
+    ``narrowed`` says in words how the run was narrowed. ``gaps[group][item]`` is the gap
+    between the baseline's two best tokens at the first divergence, where it was asked again.
     """
 
     recipe: Recipe
@@ -120,7 +134,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     checks: dict[str, dict[str, bool]] = field(default_factory=dict)
     looks: tuple[int, ...] = ()
     narrowed: tuple[str, ...] = ()
-    gaps: dict[str, dict[str, float]] = field(default_factory=dict)
+    gaps: dict[str, dict[str, Gap]] = field(default_factory=dict)
 
     def of(self, group: str) -> tuple[Start, ...]:
         """The measured starts of one group, in order, failed ones included."""

@@ -105,10 +105,11 @@ def _notes(
             f"These data were judged before, at {looked} blocks: the error allowed is divided by "
             f"{max(len(evidence.looks) + 1, evidence.recipe.design.looks)}."
         )
-    if not evidence.gaps and any(row.first_divergences for row in quality):
+    unasked = [r.group for r in quality if r.first_divergences and r.group not in evidence.gaps]
+    if unasked:
         notes.append(
-            "The baseline was not asked again at first divergences: whether they are near ties is "
-            "not known."
+            f"The baseline was not asked again at first divergences of {', '.join(unasked)}: "
+            "whether they are near ties is not known."
         )
     if evidence.recipe.serve.flags.get("enforce-eager"):
         notes.append("Every server ran in eager mode, as the recipe describes.")

@@ -6,7 +6,7 @@ differences between its two starts of a block are the measure: greedy outputs ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -40,9 +40,9 @@ class Outputs(Struct, frozen=True, kw_only=True):
     divergences: tuple[Divergence, ...]
 
 
-def replies_by_item(start: Start) -> dict[str, Reply]:
+def replies_by_item(replies: Iterable[Reply]) -> dict[str, Reply]:
     """The replies of one start that are replies: errors without text are none."""
-    return {r.item: r for r in start.replies if r.error is None or r.text or r.token_ids}
+    return {r.item: r for r in replies if r.error is None or r.text or r.token_ids}
 
 
 def compare_outputs(base: Sequence[Start], mine: Sequence[Start]) -> Outputs:
@@ -61,10 +61,10 @@ def compare_outputs(base: Sequence[Start], mine: Sequence[Start]) -> Outputs:
                 continue
             a, m = first[item], mine_reply
             b = last.get(item)
-            same_ab = None if b is None else _equal(a, b)
-            pairs.append((_equal(a, m), same_ab))
+            same_ab = None if b is None else same_output(a, b)
+            pairs.append((same_output(a, m), same_ab))
             if same_ab is not None:
-                events.setdefault(item, []).append((same_ab and not _equal(a, m), not same_ab))
+                events.setdefault(item, []).append((same_ab and not same_output(a, m), not same_ab))
             position = first_difference(a, m)
             if same_ab is not False and position is not None:
                 found.setdefault(item, _divergence(item, position, a, m))
@@ -95,11 +95,12 @@ def _triples(
     for start in mine:
         block = [s for s in base if s.run.block == start.run.block]
         if block:
-            last = replies_by_item(block[-1]) if len(block) > 1 else {}
-            yield replies_by_item(block[0]), last, replies_by_item(start)
+            last = replies_by_item(block[-1].replies) if len(block) > 1 else {}
+            yield replies_by_item(block[0].replies), last, replies_by_item(start.replies)
 
 
-def _equal(a: Reply, b: Reply) -> bool:
+def same_output(a: Reply, b: Reply) -> bool:
+    """Whether two outputs are equal, by token ids where both have them, else by text."""
     if a.token_ids is None or b.token_ids is None:
         return a.text == b.text
     return a.token_ids == b.token_ids

@@ -10,16 +10,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bundle.core.design import baseline
-from bundle.core.evidence import Evidence, Start
+from bundle.core.divergences import WIDE_GAP, is_wide
+from bundle.core.evidence import Evidence, Gap, Start
 from bundle.core.findings.subject import QualityFacts
 from bundle.core.outputs import EARLY_TOKENS, Outputs, compare_outputs, replies_by_item
 from bundle.core.paired import ItemScores, Quality, compare, majority, sign_test
 from bundle.core.records import Reply
-from bundle.core.results import QualityRow
+from bundle.core.results import Divergence, QualityRow
 
-WIDE_GAP = 1.0
 WIDE_GAPS_ALLOWED = 1
 SHOWN_DIVERGENCES = 8
 _EARLY_P = 0.05
@@ -44,14 +45,16 @@ def judge_quality(evidence: Evidence, group: str) -> GroupQuality:
     outputs = compare_outputs(base, mine)
     scores = _scores(evidence, base, mine)
     broken, broken_base = _broken_replies(base, mine)
+    gaps = evidence.gaps.get(group, {})
     quality = compare(
         scores,
         broken_replies=broken,
         broken_replies_baseline=broken_base,
-        doubts=_doubts(outputs, evidence.gaps.get(group, {})),
+        doubts=_doubts(outputs, gaps),
     )
     row = _row(group, quality, outputs, scores, _kinds(mine), mine)
-    return GroupQuality(row=row, facts=_facts(row, outputs, mine))
+    row = replace(row, first_divergences=_with_gaps(row.first_divergences, gaps))
+    return GroupQuality(row=row, facts=_facts(row, outputs, mine, gaps))
 
 
 def _unmeasured(group: str, reason: str, mine: Sequence[Start]) -> GroupQuality:
@@ -98,8 +101,8 @@ def _passes(evidence: Evidence, starts: Sequence[Start], item: str) -> tuple[boo
 
 def _same_output(base: Sequence[Start], mine: Sequence[Start], item: str) -> bool:
     """Every output of the method is one that the baseline wrote as well."""
-    theirs = {_output(r) for s in base if (r := replies_by_item(s).get(item))}
-    own = {_output(r) for s in mine if (r := replies_by_item(s).get(item))}
+    theirs = {_output(r) for s in base if (r := replies_by_item(s.replies).get(item))}
+    own = {_output(r) for s in mine if (r := replies_by_item(s.replies).get(item))}
     return bool(own) and own <= theirs
 
 
@@ -109,8 +112,8 @@ def _output(reply: Reply) -> Output:
 
 def _broken_replies(base: Sequence[Start], mine: Sequence[Start]) -> tuple[int, int]:
     """Items with an empty or one-token reply: of the method where no baseline has one, and all."""
-    theirs = {i for s in base for i, r in replies_by_item(s).items() if _is_broken(r)}
-    own = {i for s in mine for i, r in replies_by_item(s).items() if _is_broken(r)}
+    theirs = {i for s in base for i, r in replies_by_item(s.replies).items() if _is_broken(r)}
+    own = {i for s in mine for i, r in replies_by_item(s.replies).items() if _is_broken(r)}
     return len(own), len(theirs)
 
 
@@ -118,18 +121,33 @@ def _is_broken(reply: Reply) -> bool:
     return reply.completion_tokens <= 1 or not reply.text.strip()
 
 
-def _doubts(outputs: Outputs, gaps: Mapping[str, float]) -> tuple[str, ...]:
+def _doubts(outputs: Outputs, gaps: Mapping[str, Gap]) -> tuple[str, ...]:
     """What keeps quality from being shown although the scores would allow it."""
     doubts = []
-    wide = [item for item, gap in gaps.items() if gap > WIDE_GAP]
+    wide = [gap for gap in gaps.values() if is_wide(gap)]
     if len(wide) > WIDE_GAPS_ALLOWED:
-        doubts.append(f"{len(wide)} first divergences with a gap above {WIDE_GAP:g} nat")
+        doubts.append(
+            f"{len(wide)} of {len(gaps)} first divergences are no near ties: more than "
+            f"{WIDE_GAP:g} nat between the baseline's two best tokens, or another token than these"
+        )
     if sign_test(outputs.early, outputs.aa_early) <= _EARLY_P:
         doubts.append(
             f"{outputs.early} outputs leave the baseline in their first {EARLY_TOKENS} tokens, "
             f"{outputs.aa_early} between the baselines"
         )
     return tuple(doubts)
+
+
+def _with_gaps(
+    divergences: Sequence[Divergence], gaps: Mapping[str, Gap]
+) -> tuple[Divergence, ...]:
+    """The divergences with what the baseline said of the same place when it was asked again."""
+    return tuple(
+        replace(d, gap=gap.nats, ranked=gap.ranked)
+        if (gap := gaps.get(d.item)) is not None and gap.position == d.position
+        else d
+        for d in divergences
+    )
 
 
 def _kinds(starts: Sequence[Start]) -> dict[str, str]:
@@ -183,7 +201,9 @@ def _finish_reasons(starts: Sequence[Start]) -> dict[str, int]:
     return dict(sorted(Counter(r.finish_reason or "error" for r in replies).items()))
 
 
-def _facts(row: QualityRow, outputs: Outputs, mine: Sequence[Start]) -> QualityFacts:
+def _facts(
+    row: QualityRow, outputs: Outputs, mine: Sequence[Start], gaps: Mapping[str, Gap]
+) -> QualityFacts:
     first = outputs.divergences[0].position if outputs.divergences else None
     against_itself = outputs.items > 0
     return QualityFacts(
@@ -195,6 +215,9 @@ def _facts(row: QualityRow, outputs: Outputs, mine: Sequence[Start]) -> QualityF
         aa_comparable=outputs.items,
         outputs_p=outputs.p,
         first_divergence=first,
+        divergences=len(outputs.divergences),
+        asked=len(gaps),
+        wide=sum(is_wide(gap) for gap in gaps.values()),
         truncated=row.finish_reasons.get("length", 0),
         replies=sum(len(s.replies) for s in mine),
     )

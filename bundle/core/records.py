@@ -46,6 +46,23 @@ class Reply(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class AskedAgain(Struct, frozen=True, kw_only=True):
+    """The baseline's answer at the place where a group's output first left its own.
+
+    ``position`` counts output tokens from 0; the tokens are what each side wrote there, None where
+    its output had ended. ``best`` are the baseline's two most likely tokens with their
+    log-probabilities in nats, best first; empty with an ``error``.
+    """
+
+    group: str
+    item: str
+    position: int
+    baseline_token: int | None
+    group_token: int | None
+    best: tuple[tuple[int, float], ...] = ()
+    error: str | None = None
+
+
 class Cause(Struct, frozen=True, kw_only=True):
     """Why a run failed: a finding's id, a sentence, and the log line that says so."""
 

@@ -191,12 +191,18 @@ class VerdictRow(Struct, frozen=True, kw_only=True):
 
 
 class Divergence(Struct, frozen=True, kw_only=True):
-    """The first place where a greedy output leaves the baseline's."""
+    """The first place where a greedy output leaves the baseline's.
+
+    ``gap`` is the distance in nats between the baseline's two best tokens there, ``ranked`` whether
+    the group's token is one of them; None where the baseline was not asked again.
+    """
 
     item: str
     position: int
     baseline_text: str
     group_text: str
+    gap: float | None = None
+    ranked: bool | None = None
 
 
 class QualityRow(Struct, frozen=True, kw_only=True):

@@ -12,8 +12,16 @@ from typing import TypeVar
 
 import httpx
 
+from bundle.core.divergences import Question, TwoBest, continuation_body, prompt_body, two_best
 from bundle.core.metrics import Snapshot, parse_metrics
-from bundle.core.quality_pass import Chat, ChatItem, chat_body, failed_reply, reply_of
+from bundle.core.quality_pass import (
+    Chat,
+    ChatItem,
+    chat_body,
+    failed_reply,
+    ids_sha256,
+    reply_of,
+)
 from bundle.core.records import Reply
 from bundle.errors import ServerError
 
@@ -186,3 +194,31 @@ async def _tokenize(http: httpx.AsyncClient, body: Mapping[str, object]) -> tupl
         where=where,
         next_step="see whether the chat template knows the recipe's arguments",
     )
+
+
+def ask_again(
+    base_url: str, questions: Sequence[Question], chat: Chat
+) -> tuple[TwoBest | str, ...]:
+    """The server's two best tokens at every place, in order, or why one has no answer."""
+    return asyncio.run(_ask_all_again(base_url, questions, chat))
+
+
+async def _ask_all_again(
+    base_url: str, questions: Sequence[Question], chat: Chat
+) -> tuple[TwoBest | str, ...]:
+    async with _async_client(base_url, chat.concurrency, chat.timeout) as http:
+        return await _limited(questions, chat.concurrency, lambda q: _ask_again(http, q, chat))
+
+
+async def _ask_again(http: httpx.AsyncClient, question: Question, chat: Chat) -> TwoBest | str:
+    try:
+        prompt = await _tokenize(http, prompt_body(question, chat))
+        if question.prompt_sha256 not in (None, ids_sha256(prompt)):
+            return "the server renders another prompt than the one that was answered"
+        body = continuation_body(question, prompt, chat)
+        response = await http.post("/v1/completions", json=body)
+        return _fault(response) if response.is_error else two_best(response.json())
+    except ServerError as error:
+        return error.message
+    except (httpx.HTTPError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"

@@ -14,6 +14,7 @@ import pandas as pd
 from bundle.core.bench_args import requested_lengths
 from bundle.core.bench_result import parse_bench
 from bundle.core.design import Cell, PlannedRun, cells, expanded_groups, planned_runs
+from bundle.core.divergences import gaps_of
 from bundle.core.evidence import Bench, CellEvidence, Counters, Evidence, Start
 from bundle.core.gpu_samples import GpuSample, parse_samples, summary
 from bundle.core.jsonl import decode_text, parse_rows
@@ -22,7 +23,7 @@ from bundle.core.metrics import increase, parse_metrics
 from bundle.core.quality_checks import check
 from bundle.core.quality_items import QualityItem, parse_quality
 from bundle.core.recipe import Recipe
-from bundle.core.records import CellRecord, Reply, RunRecord, ServerFacts
+from bundle.core.records import AskedAgain, CellRecord, Reply, RunRecord, ServerFacts
 from bundle.core.results import CellStats, Results
 from bundle.core.workloads import Prompt, parse_workload
 from bundle.errors import BundleError
@@ -67,6 +68,7 @@ def read_evidence(
         checks={s.folder: _checks(s.replies, items) for s in starts if s.replies},
         looks=tuple(looks),
         narrowed=tuple(narrowed),
+        gaps=gaps_of(row for start in starts for row in start.asked_again),
     )
 
 
@@ -86,6 +88,7 @@ def read_start(
         )
     facts = folder / "facts.json"
     replies = folder / "replies.jsonl"
+    asked = folder / "divergences.jsonl"
     samples = _samples(folder / "gpu.jsonl")
     return Start(
         run=run,
@@ -93,6 +96,7 @@ def read_start(
         cells=tuple(_cells(folder, recipe, run, rows, samples)),
         replies=parse_rows(_text(replies), str(replies), Reply) if _filled(replies) else (),
         quality_counters=_quality_counters(folder),
+        asked_again=parse_rows(_text(asked), str(asked), AskedAgain) if _filled(asked) else (),
     )
 
 

@@ -1,4 +1,4 @@
-"""What is done with a server that is ready: warming, facts, quality pass, cells.
+"""What is done with a server that is ready: warming, facts, quality pass, cells, divergences.
 
 Everything raw goes to the run's folder; the notes get what the record says.
 """
@@ -29,6 +29,7 @@ from bundle.host.gpu_sampler import Sampler
 from bundle.host.http_client import Client, chat_pass
 from bundle.host.server import Server
 from bundle.stages.measure_context import Run
+from bundle.stages.measure_divergences import ask_at_divergences, is_asked_again
 from bundle.stages.measure_facts import check_prompts, write_facts
 
 
@@ -108,6 +109,10 @@ def serve(run: Run, server: Server) -> None:
         for cell in run.cells:
             run.phase(cell.key)
             run.notes.cells.append(measure_cell(session, sampler, cell))
+        if is_asked_again(run):
+            run.phase("divergences")
+            with run.notes.timed("quality"):
+                ask_at_divergences(session)
 
 
 def warm(session: Session) -> None:

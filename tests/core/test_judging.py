@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bundle.core import confounds, effects, outputs, quality, sweeps
 from bundle.core.advice import schedule_of
+from bundle.core.evidence import Gap
 from bundle.core.findings.subject import Band, LoadPoint
 from bundle.core.judging import judge
 from bundle.core.layout import BASELINE, Sample, fit
@@ -687,7 +688,21 @@ def test_empty_replies_break_quality():
     assert "empty" in row.reason
 
 
-def test_early_divergences_and_wide_gaps_leave_quality_not_shown():
+def strayed(given, count):
+    """The method leaves the baseline at token 30 of so many items; the checks still pass."""
+
+    def change(start):
+        own = start.run.group == "eagle3"
+        replies = tuple(
+            replace(r, token_ids=(*range(30), 99 if own and int(r.item[1:]) < count else 30))
+            for r in start.replies
+        )
+        return replace(start, replies=replies)
+
+    return made.change_starts(made.change_starts(given, "eagle3", change), "baseline", change)
+
+
+def test_early_divergences_leave_quality_not_shown():
     given = good()
     early = made.change_starts(
         given,
@@ -700,12 +715,44 @@ def test_early_divergences_and_wide_gaps_leave_quality_not_shown():
         ),
     )
     assert judge(early).quality[0].state == "NOT SHOWN"
-    gaps = replace(given, gaps={"eagle3": {"q1": 1.5, "q2": 2.0}})
-    assert judge(gaps).quality[0].state == "NOT SHOWN"
-    assert verdict(gaps).verdict == "INCONCLUSIVE"
-    one = replace(given, gaps={"eagle3": {"q1": 1.5, "q2": 0.1}})
+
+
+def test_wide_gaps_at_first_divergences_leave_quality_not_shown():
+    def gaps(*nats):
+        return {"eagle3": {f"q{i}": Gap(position=30, nats=n) for i, n in enumerate(nats)}}
+
+    given = strayed(good(), 2)
+    wide = replace(given, gaps=gaps(1.5, 2.0))
+    row = judge(wide).quality[0]
+    assert row.state == "NOT SHOWN"
+    assert "2 of 2 first divergences are no near ties" in row.reason
+    assert [d.gap for d in row.first_divergences] == [1.5, 2.0]
+    assert verdict(wide).verdict == "INCONCLUSIVE"
+    one = replace(given, gaps=gaps(1.5, 0.1))
     assert judge(one).quality[0].state == "SHOWN"
+    assert "near-ties" in verdict(one).checks_run
     assert not any("asked again" in n for n in judge(one).notes)
+    said = next(f.evidence for f in judge(one).findings if f.id == "outputs-differ")
+    assert "asked again at 2 first divergences, 1 are near ties" in said
+
+
+def test_a_token_that_is_none_of_the_two_best_is_no_near_tie():
+    stray = {f"q{i}": Gap(position=30, nats=0.01, ranked=False) for i in range(2)}
+    given = replace(strayed(good(), 2), gaps={"eagle3": stray})
+    row = judge(given).quality[0]
+    assert row.state == "NOT SHOWN"
+    assert [d.ranked for d in row.first_divergences] == [False, False]
+
+
+def test_divergences_that_nobody_asked_about_are_named_as_not_run():
+    given = strayed(good(), 2)
+    assert any("not asked again" in n and "eagle3" in n for n in judge(given).notes)
+    assert any(c.startswith("near-ties (") for c in verdict(given).checks_not_run)
+    said = next(f.evidence for f in judge(given).findings if f.id == "outputs-differ")
+    assert "was not asked again" in said
+    other = replace(given, gaps={"eagle3": {"q0": Gap(position=3, nats=0.1)}})
+    assert judge(other).quality[0].first_divergences[0].gap is None
+    assert not any("near-ties" in c for v in judge(good()).verdicts for c in v.checks_not_run)
 
 
 def test_same_outputs_cannot_lose():

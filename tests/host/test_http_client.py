@@ -50,7 +50,8 @@ def test_replies_in_the_order_of_the_items(tmp_path, monkeypatch):
         replies = chat_pass(server.base_url, ITEMS, chat())
     assert [r.text for r in replies] == [f"echo q{n}" for n in range(7)]
     assert {r.error for r in replies} == {None}
-    expected = hashlib.sha256(b"113,48").hexdigest()
+    ids = ",".join(str(ord(letter)) for letter in "<user>q0<assistant>")
+    expected = hashlib.sha256(ids.encode()).hexdigest()
     assert replies[0].prompt_sha256 == expected
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from bundle.core.bench_result import parse_bench
 from bundle.core.design import PlannedRun
-from bundle.core.jsonl import to_jsonl
+from bundle.core.divergences import gaps_of
+from bundle.core.jsonl import parse_rows, to_jsonl
 from bundle.core.metrics import increase, parse_metrics
 from bundle.core.progress import Silent
 from bundle.core.quality_pass import ChatItem
@@ -30,13 +31,15 @@ from bundle.core.recipe import (
     Target,
     Workload,
 )
-from bundle.core.records import Cause, Reply, RunRecord, ServerFacts
+from bundle.core.records import AskedAgain, Cause, Reply, RunRecord, ServerFacts
 from bundle.core.workloads import Prompt
 from bundle.errors import HostError
 from bundle.host.bench import BenchPool
 from bundle.host.ports import free_port
 from bundle.host.serving_env import base_environment
+from bundle.stages.judge import read_start
 from bundle.stages.measure import RunContext, measure_run
+from tests.builders import reply
 from tests.host.engines import environment
 
 ZERO = "0" * 64
@@ -434,3 +437,74 @@ def test_secrets_do_not_reach_the_record(make):
     for path in folder.rglob("*"):
         assert path.is_dir() or b"hf_aaaa" not in path.read_bytes()
     assert os.environ.get("HF_TOKEN") is None or os.environ["HF_TOKEN"] not in str(record)
+
+
+LAST = PlannedRun(block=1, position=2, group="baseline", quality=True)
+
+
+def after(ctx, *, baseline=(1, 2, 3), ngram=(1, 7, 3)) -> Path:
+    """Measure the last baseline of a block whose other starts wrote these; returns its folder."""
+    text = ",".join(str(ord(letter)) for letter in "<user>0?<assistant>")
+    for folder, output in (("0-baseline", baseline), ("1-ngram", ngram)):
+        if output is not None:
+            (ctx.runs / "1" / folder).mkdir(parents=True)
+            rows = [reply("q0", tokens=output, text="echo 0?", prompt_sha256=sha256(text))]
+            (ctx.runs / "1" / folder / "replies.jsonl").write_bytes(to_jsonl(rows))
+    record = measure_run(LAST, ctx)
+    assert (record.status, record.quality) == ("ok", "ok")
+    return finished(ctx, LAST)
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def asked_again(folder: Path) -> tuple[AskedAgain, ...]:
+    file = folder / "divergences.jsonl"
+    return parse_rows(file.read_text(), str(file), AskedAgain)
+
+
+def test_the_last_baseline_is_asked_where_a_method_left_it(make):
+    ctx = make("strays")
+    for plan in (PLAN, PlannedRun(block=1, position=1, group="ngram", quality=True), LAST):
+        measure_run(plan, ctx)
+    folder = finished(ctx, LAST)
+    assert asked_again(folder) == tuple(
+        AskedAgain(
+            group="ngram",
+            item=f"q{i}",
+            position=1,
+            baseline_token=2,
+            group_token=7,
+            best=((2, -0.25), (7, -0.75)),
+        )
+        for i in range(3)
+    )
+    assert ctx.progress.phases[-4:] == ["code-c1", "code-c2", "divergences", "stopping"]
+    for other in ("0-baseline", "1-ngram"):
+        assert not (ctx.runs / "1" / other / "divergences.jsonl").exists()
+    start = read_start(folder, ctx.recipe, LAST, ctx.rows)
+    assert gaps_of(start.asked_again)["ngram"]["q0"].nats == 0.5
+
+
+def test_nothing_is_asked_where_all_outputs_agree(make):
+    assert not (after(make(), ngram=(1, 2, 3)) / "divergences.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ("mute", "HTTP 400: log-probabilities are switched off"),
+        ("other-template", "another prompt"),
+    ],
+)
+def test_what_could_not_be_asked_says_why_and_fails_nothing(make, fault, error):
+    rows = asked_again(after(make(fault)))
+    assert len(rows) == 1
+    assert all(row.best == () and error in row.error for row in rows)
+    assert gaps_of(rows) == {}
+
+
+def test_without_a_first_baseline_the_last_one_is_what_was_left(make):
+    rows = asked_again(after(make("sure"), baseline=None))
+    assert [(r.item, gaps_of(rows)["ngram"]["q0"].nats) for r in rows] == [("q0", 4.0)]

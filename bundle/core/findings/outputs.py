@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bundle.core.findings.rule import Outcome, Rule, clear, either, rule, triggered, unknown
-from bundle.core.findings.subject import Subject
+from bundle.core.findings.subject import QualityFacts, Subject
 
 OUTPUTS_P = 0.01
 
@@ -26,10 +26,23 @@ def outputs_differ(s: Subject) -> Outcome:
     said = f"{q.diverged} of {q.comparable} outputs differ from the baseline"
     if q.first_divergence is not None:
         said += f", the first at output token {q.first_divergence + 1}"
+    said += asked_again(q)
     if q.aa_diverged is None or not q.aa_comparable or q.outputs_p is None:
         return unknown(f"{said}; the baseline was not compared with itself")
     said += f"; {q.aa_diverged} of {q.aa_comparable} between baselines, p = {q.outputs_p:.3g}"
     return either(q.outputs_p <= OUTPUTS_P, said)
+
+
+def asked_again(q: QualityFacts) -> str:
+    """What the baseline said at first divergences, for the evidence; nothing where there are none.
+
+    A near tie (at most 1 nat between the two best tokens) is numeric.
+    """
+    if not q.divergences:
+        return ""
+    if not q.asked:
+        return "; the baseline was not asked again at first divergences"
+    return f"; asked again at {q.asked} first divergences, {q.asked - q.wide} are near ties"
 
 
 @rule(

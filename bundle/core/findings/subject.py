@@ -96,7 +96,11 @@ class Rates(Struct, frozen=True, kw_only=True):
 
 
 class QualityFacts(Struct, frozen=True, kw_only=True):
-    """Quality and outputs of one group, already compared (:mod:`bundle.core.quality`)."""
+    """Quality and outputs of one group, already compared (:mod:`bundle.core.quality`).
+
+    Of ``divergences`` items with a first divergence the baseline was ``asked`` again at so many;
+    ``wide`` of these are no near ties.
+    """
 
     state: QualityState
     reason: str
@@ -106,6 +110,9 @@ class QualityFacts(Struct, frozen=True, kw_only=True):
     aa_comparable: int | None = None
     outputs_p: float | None = None
     first_divergence: int | None = None
+    divergences: int = 0
+    asked: int = 0
+    wide: int = 0
     truncated: int | None = None
     replies: int | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bundle.core.divergences import WIDE_GAP
 from bundle.core.report.context import Context
 from bundle.core.report.numbers import NOT_MEASURED, count, probability, share
 from bundle.core.report.parts import Block, Cell, Section, Table, Tone, columns
@@ -121,18 +122,25 @@ def _same(identical: int | None, compared: int | None) -> Cell:
 
 
 def _divergences(row: QualityRow) -> Block:
+    asked = any(found.gap is not None for found in row.first_divergences)
+    gap = ("#Two best tokens",) if asked else ()
     table = Table(
         id=f"divergences-{slug(row.group)}-table",
         caption=f"Where {row.group} first leaves the baseline",
-        columns=columns("Item", "#First difference", "Baseline", row.group),
+        columns=columns("Item", "#First difference", *gap, "Baseline", row.group),
         rows=tuple(
             (
                 Cell(text=found.item),
                 Cell(text=f"token {found.position + 1:,}"),
+                *((_gap(found),) if asked else ()),
                 *_sides(found),
             )
             for found in row.first_divergences
         ),
+        note="The baseline was asked again at these places: the column shows how far apart its two "
+        f"best tokens are there. Up to {WIDE_GAP:g} nat is a near tie, which is numeric."
+        if asked
+        else "",
         cards=True,
     )
     return Block(
@@ -140,6 +148,17 @@ def _divergences(row: QualityRow) -> Block:
         title=f"First differences of {row.group}",
         tables=(table,),
     )
+
+
+def _gap(found: Divergence) -> Cell:
+    """How sure the baseline was there, and whether that explains the difference."""
+    if found.gap is None:
+        return Cell(text=NOT_MEASURED, tone="muted")
+    if found.ranked is False:
+        return Cell(text=f"{found.gap:.2f} nat", sub="another token than these", tone="unsure")
+    if found.gap > WIDE_GAP:
+        return Cell(text=f"{found.gap:.2f} nat", sub="no near tie", tone="unsure")
+    return Cell(text=f"{found.gap:.2f} nat", sub="near tie")
 
 
 def _sides(found: Divergence) -> tuple[Cell, Cell]:

@@ -6,7 +6,9 @@ port, until the file VLLM_FAKE_MARK is there.
 dies-mid-bench: ends on the third completion. hangs: answers no completion. errors: answers every
 completion with 500. no-stats: no acceptance figures. no-page: no /server_info. bad-page: an error
 there. orphan: its child ignores SIGTERM and outlives it. bos: a second start token on the
-completions path.
+completions path. strays: a speculative server writes another second token. sure: the two best
+tokens lie far apart. mute: refuses log-probabilities. other-template: /tokenize renders another
+prompt than the chat.
 """
 
 import json
@@ -77,11 +79,11 @@ def chat(body):
             {
                 "message": {"content": f"echo {text}"},
                 "finish_reason": "stop",
-                "token_ids": [1, 2, 3],
+                "token_ids": [1, 7, 3] if SPECULATIVE and "strays" in FAULTS else [1, 2, 3],
             }
         ],
         "usage": {"prompt_tokens": len(text), "completion_tokens": 3},
-        "prompt_token_ids": tokens(text),
+        "prompt_token_ids": tokens(rendered(body)),
         "metrics": None,
     }
     if SPECULATIVE and "no-stats" not in FAULTS:
@@ -102,9 +104,13 @@ def tokens(text):
     return [ord(letter) for letter in text]
 
 
+def rendered(body):
+    return f"<user>{body['messages'][0]['content']}<assistant>"
+
+
 def tokenize(body):
     if "messages" in body:
-        return tokens(f"<user>{body['messages'][0]['content']}<assistant>")
+        return [9] * ("other-template" in FAULTS) + tokens(rendered(body))
     return [0] * ("bos" in FAULTS) + tokens(body["prompt"])
 
 
@@ -145,8 +151,12 @@ class Handler(BaseHTTPRequestHandler):
             os._exit(3)
         if "errors" in FAULTS:
             return self.reply(500, b'{"error": "broken"}')
+        if "mute" in FAULTS and "logprobs" in body:
+            return self.reply(400, b"log-probabilities are switched off")
         self.count(body["max_tokens"])
-        return self.reply(200, b"{}")
+        best = {"token_id:2": -0.25, "token_id:7": -4.25 if "sure" in FAULTS else -0.75}
+        answer = {"choices": [{"logprobs": {"top_logprobs": [best]}, "prompt": body["prompt"]}]}
+        return self.reply(200, json.dumps(answer).encode())
 
     def count(self, number):
         with LOCK:
