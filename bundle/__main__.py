@@ -290,7 +290,7 @@ def judge(
     ] = None,
 ) -> None:
     """Judge numbers that exist already, by an assumed noise."""
-    from bundle.stages.judge_numbers import judge_numbers, lines_of
+    from bundle.stages.judge_numbers import judge_numbers, lines_of, refusal
 
     results = judge_numbers(
         tuple(files or ()),
@@ -306,6 +306,8 @@ def judge(
     else:
         for result in results:
             _print(lines_of(result))
+    if error := refusal(results):
+        raise error
 
 
 @app.command()

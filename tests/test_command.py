@@ -1,5 +1,6 @@
 """The command: exit codes and one clear error for wrong input."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -154,3 +155,27 @@ def test_doctor_ends_with_a_line_for_each_subject(specbundle: Callable[..., Done
     done = specbundle("doctor")
     assert "PDF" in done.stdout
     assert "engine cpu" in done.stdout
+
+
+def test_a_file_that_is_no_report_stops_no_other(
+    specbundle: Callable[..., Done], tmp_path: Path
+) -> None:
+    cell = {"baseline": {"output_throughput": 100}, "speculative": {"output_throughput": 150}}
+    good = {"schema": "specbundle.observations/1", "id": "good", "method": "mtp", "cells": [cell]}
+    (tmp_path / "bad.json").write_text("")
+    # Editors of some systems begin a file with a byte order mark.
+    (tmp_path / "good.json").write_text(json.dumps(good), encoding="utf-8-sig")
+    files = [str(tmp_path / name) for name in ("bad.json", "good.json", "nowhere.json")]
+    done = specbundle("judge", "--json", *files)
+    rows = json.loads(done.stdout)
+    assert [(r["file"], r["verdict"]) for r in rows] == [
+        (files[0], None), (files[1], "SHIP"), (files[2], None),
+    ]  # fmt: skip
+    assert rows[0].keys() >= rows[1].keys() & {"file", "id", "verdict", "findings", "advice"}
+    assert "expected one JSON object" in rows[0]["error"]
+    assert done.returncode == 4
+    assert "bad.json: expected" in done.stderr
+    assert "nowhere.json: cannot read" in done.stderr
+    plain = specbundle("judge", files[1], files[0])
+    assert plain.stdout.startswith("SHIP  good")
+    assert plain.returncode == 4

@@ -55,6 +55,16 @@ _V1 = re.compile(r"using the V1 model runner instead", re.IGNORECASE)
 _DENIED = re.compile(r"NVML.*(?:denied|permission|not supported|insufficient)", re.IGNORECASE)
 
 
+_THROTTLED = re.compile(
+    r"(?<!not )(?<!no )(?<!never )\bthrottl(?:ed|ing)\b(?!.*\b(?:none|not active)\b)"
+    r"|(?:power cap|slowdown)\s*:\s*active\b",
+    re.IGNORECASE,
+)
+_NO_FIGURES = re.compile(
+    r"missing acceptance (?:metrics|figures|stats)"
+    r"|speculative_decoding\W+(?:(?:is|was|are)\W+)?(?:null|none|missing|absent|empty)\b",
+    re.IGNORECASE,
+)
 _PREEMPTED = re.compile(r"\bis preempted\b|PreemptionMode", re.IGNORECASE)
 
 
@@ -69,6 +79,8 @@ class LogFacts(Struct, frozen=True, kw_only=True):
     engine: tuple[str, ...] = ()
     denied: str | None = None
     preemptions: int = 0
+    throttled: str | None = None
+    no_figures: int = 0
 
 
 def read_log(lines: Iterable[str]) -> LogFacts:
@@ -84,6 +96,8 @@ def read_log(lines: Iterable[str]) -> LogFacts:
         engine=tuple(line for line in lines if _ASYNC_OFF.search(line) or _V1.search(line)),
         denied=next((line for line in lines if _DENIED.search(line)), None),
         preemptions=sum(1 for line in lines if _PREEMPTED.search(line)),
+        throttled=next((line for line in lines if _THROTTLED.search(line)), None),
+        no_figures=sum(1 for line in lines if _NO_FIGURES.search(line)),
     )
 
 

@@ -11,8 +11,12 @@ from msgspec import Meta, Struct, field
 
 SCHEMA = "specbundle.observations/1"
 
-Amount = Annotated[float, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=0)]
+MOST = 10**15
+"""No figure of a report is larger, so that ratios of two figures are finite numbers."""
+
+Amount = Annotated[float, Meta(ge=0, le=MOST)]
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Tokens = Annotated[int, Meta(ge=1, le=MOST)]
 Scalar = bool | int | float | str | None
 
 
@@ -20,8 +24,10 @@ class ObservedArm(Struct, frozen=True, kw_only=True):
     """One side of one cell. Milliseconds, output tokens per second, seconds for the duration.
 
     ``outputs_differ`` of ``outputs_compared`` greedy outputs left the baseline's; on the baseline's
-    own side they are those of another start of it. ``metrics`` holds every other known metric,
-    such as ``p99_tpot_ms`` or a ``..._sd``.
+    own side they are those of another start of it. ``server_requests`` and
+    ``server_output_tokens`` are the server's own counts. ``metrics_missing`` replies came without
+    their acceptance figures. ``metrics`` holds every other known metric, such as ``p99_tpot_ms`` or
+    a ``..._sd``.
     """
 
     metrics: dict[str, Amount] = field(default_factory=dict)
@@ -41,6 +47,9 @@ class ObservedArm(Struct, frozen=True, kw_only=True):
     outputs_compared: Count | None = None
     outputs_differ: Count | None = None
     truncated: Count | None = None
+    metrics_missing: Count | None = None
+    server_requests: Count | None = None
+    server_output_tokens: Count | None = None
     facts: dict[str, Scalar] = field(default_factory=dict)
 
 
@@ -90,7 +99,8 @@ class ObservedCell(Struct, frozen=True, kw_only=True):
 class Observation(Struct, frozen=True, kw_only=True):
     """One report. ``facts`` are settings by name, each for both sides or per side.
 
-    ``unread`` names the fields that this version does not know.
+    ``kv_launches`` are the KV capacities of several launches of each side, in tokens. ``unread``
+    names the fields that this version does not know.
     """
 
     id: str
@@ -101,4 +111,5 @@ class Observation(Struct, frozen=True, kw_only=True):
     cells: tuple[ObservedCell, ...] = ()
     log_lines: tuple[str, ...] = ()
     facts: dict[str, tuple[Scalar, Scalar]] = field(default_factory=dict)
+    kv_launches: tuple[tuple[Tokens, ...], tuple[Tokens, ...]] = ((), ())
     unread: tuple[str, ...] = ()

@@ -18,7 +18,8 @@ _WITHOUT = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = re.compile(
-    r"\b(?:plain|vanilla|ordinary|autoregressive|baseline|decod\w*|target (?:only|alone))\b"
+    r"\b(?:plain|vanilla|ordinary|regular|auto-?regressive|baseline|greedy|decod\w*|generation"
+    r"|base model|target(?: model)?(?: only| alone)?)\b"
     r"|^(?:none|off|no|target)$",
     re.IGNORECASE,
 )
@@ -119,6 +120,18 @@ def preemptions(
     """As counted; quoted log lines of the method's server count where nothing else does."""
     counted = first(side.preemptions, facts.get("preemptions", (None, None))[at])
     return (log.preemptions or None) if counted is None and at else counted
+
+
+def beyond(server: int | None, client: int | None) -> int | None:
+    """What the server counted beyond the client; None where one of them did not count."""
+    return None if server is None or client is None else max(0, server - client)
+
+
+def throttled(fact: Scalar, logged: str | None, at: int) -> tuple[str, ...] | None:
+    """Throttle reasons of one side; quoted log lines are those of the method's server."""
+    said = [str(fact)] if fact else []
+    said += [logged] if logged and at else []
+    return tuple(said) if said or fact is not None else None
 
 
 def first(stated: int | None, fact: Scalar) -> int | None:

@@ -38,6 +38,10 @@ ALIASES = {
     "truncated_outputs": "truncated",
     "outputs_total": "outputs_compared",
     "outputs_differing": "outputs_differ",
+    "missing_metrics": "metrics_missing",
+    "replies_without_metrics": "metrics_missing",
+    "responses_without_metrics": "metrics_missing",
+    "server_generation_tokens": "server_output_tokens",
 }
 # Settings of a server that must be equal on both sides, by the names reports use for them.
 FACT_ALIASES = {
@@ -57,6 +61,10 @@ FACT_ALIASES = {
     "quantization": "target_quantization",
     "version": "engine_version",
     "vllm_version": "engine_version",
+    "gpu_throttled": "throttled",
+    "clocks_throttled": "throttled",
+    "throttle_reasons": "throttled",
+    "gpu_throttle_reasons": "throttled",
 }
 SETTINGS = frozenset(
     (
@@ -99,6 +107,7 @@ OTHER_FACTS = frozenset(
         "preemptions",
         "prefix_hits",
         "weights_gib",
+        "throttled",
         "method",
         "num_speculative_tokens",
     )

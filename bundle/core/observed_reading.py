@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from bundle.core.observed import (
+    MOST,
     SCHEMA,
     Observation,
     ObservedAcceptance,
@@ -69,15 +70,14 @@ def _normalised(raw: dict[str, Any], unread: list[str], where: str) -> dict[str,
         if key in ("baseline_config", "speculative_config", "config"):
             _merge_config(facts, key, _mapping(value, key, where), unread, where)
         elif name in SETTINGS | OTHER_FACTS:
-            facts[name] = _sides(value, name, where)
+            facts[name] = [_fact(v, name, where) for v in _sides(value, name, where)]
         else:
             unread.append(key)
+    launches = _launches(facts, where)
     cells = raw.get("cells") or []
     if not isinstance(cells, list):
         raise _error("a list of cells", f"{where}, cells")
     made = [_cell(c, f"{where}, cells[{i}]", unread) for i, c in enumerate(cells)]
-    for name in SWITCHES & facts.keys():
-        facts[name] = [_switch(v, name, where) for v in facts[name]]
     kept = ("id", "source", "method", "num_speculative_tokens", "reference")
     plain = {k: raw[k] for k in kept if raw.get(k) is not None}
     lines = raw.get("log_lines")
@@ -87,6 +87,7 @@ def _normalised(raw: dict[str, Any], unread: list[str], where: str) -> dict[str,
         **plain,
         "cells": made,
         "facts": facts,
+        "kv_launches": launches,
         "unread": list(dict.fromkeys(unread)),
     }
 
@@ -114,7 +115,7 @@ def _merge_config(
             unread.append(f"{key}.{name}")
             continue
         pair = list(facts.get(known, (None, None)))
-        pair[at] = setting
+        pair[at] = _fact(setting, known, where)
         facts[known] = pair
 
 
@@ -125,7 +126,40 @@ def _sides(value: object, name: str, where: str) -> list[object]:
     extra = sorted(set(value) - {"baseline", "speculative"})
     if extra:
         raise _error(f"baseline and speculative in `{name}`, found {extra[0]}", where)
-    return [value.get("baseline"), value.get("speculative")]
+    # A side that is named and has no quantisation is a side without one.
+    none = dict.fromkeys(value, "none") if name == "target_quantization" else {}
+    return [
+        none.get(side) if value.get(side) is None else value[side]
+        for side in ("baseline", "speculative")
+    ]
+
+
+def _launches(facts: dict[str, Any], where: str) -> list[list[Any]]:
+    """KV capacities of repeated launches; the mean of each side stands in the facts."""
+    sides = facts.get("kv_cache_tokens", [None, None])
+    found = [side if isinstance(side, list) else [] for side in sides]
+    for at, tokens in enumerate(found):
+        if not all(isinstance(n, int) for n in tokens):
+            raise _error("whole numbers of tokens in `kv_cache_tokens`", where)
+        if tokens:
+            sides[at] = sum(tokens) / len(tokens)
+    return found
+
+
+def _fact(value: object, name: str, where: str) -> object:
+    if name in SWITCHES:
+        return _switch(value, name, where)
+    return _throttled(value) if name == "throttled" else value
+
+
+def _throttled(value: object) -> object:
+    """Throttle reasons as one text, empty where the report says that there were none."""
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "reported" if value else ""
+    none = isinstance(value, str) and value.strip().lower() in ("", "none", "no", "false")
+    return "" if none else value
 
 
 def _switch(value: object, name: str, where: str) -> object:
@@ -174,14 +208,21 @@ def _arm(raw: Mapping[str, Any], unread: list[str], where: str) -> dict[str, Any
             name, value = f"{name[:-1]}ms", value * 1000
         fact = FACT_ALIASES.get(key, key)
         if METRIC.match(name):
-            arm["metrics"][name] = value
+            arm["metrics"][name] = _amount(value, key, where)
         elif name in ARM_FIELDS:
             arm[name] = value
         elif fact in SETTINGS | OTHER_FACTS:
-            arm["facts"][fact] = _switch(value, fact, where) if fact in SWITCHES else value
+            arm["facts"][fact] = _fact(value, fact, where)
         else:
             unread.append(f"cells.*.{key}")
     return arm
+
+
+def _amount(value: object, name: str, where: str) -> object:
+    """A figure of its metric; the reader of the whole cannot name it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
+        raise _error(f"a number from 0 to {MOST:g} for `{name}`, found {value!r}", where)
+    return value
 
 
 def _known(raw: Mapping[str, Any], kind: type[Struct], unread: list[str]) -> dict[str, Any]:

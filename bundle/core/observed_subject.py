@@ -30,6 +30,7 @@ from bundle.core.observed import (
 from bundle.core.observed_acceptance import rates_of
 from bundle.core.observed_facts import (
     NO_METHOD,
+    beyond,
     cache_off,
     config_differences,
     engine_differences,
@@ -40,12 +41,14 @@ from bundle.core.observed_facts import (
     prompt_differences,
     speculates,
     stated,
+    throttled,
     tokens_of,
 )
 from bundle.core.observed_quality import bare_quality
 from bundle.core.verdict_records import CLOSED_LOOP, OPEN_LOOP
 
 ONE_SIDED_95 = 1.645
+LEAST = 1e-9
 _STAND_INS = {
     TPOT: ("mean_tpot_ms", "median_tpot_ms"),
     E2EL: ("mean_e2el_ms", "median_e2el_ms"),
@@ -109,11 +112,12 @@ def _subject(
     facts = facts_of(report, cell)
     method, k = report.method, report.num_speculative_tokens
     noise = noise_of(cell, assumed)
-    baseline = _arm(cell.baseline, facts, 0, log)
-    arm = _arm(cell.speculative, facts, 1, log)
+    baseline = _arm(cell.baseline, facts, 0, log, report.kv_launches[0])
+    arm = _arm(cell.speculative, facts, 1, log, report.kv_launches[1])
     identical = None if method is None else method.strip().lower() in NO_METHOD or k == 0
     runner = _text(facts.get("runner", (None, None))[1])
     ran = bool(cell.speculative.metrics) or cell.acceptance.accepted is not None
+    missing = first(cell.speculative.metrics_missing, log.no_figures or None)
     return Subject(
         group=method or "speculative",
         task=cell.task,
@@ -138,16 +142,23 @@ def _subject(
         prompt_differences=prompt_differences(cell),
         dummy=stated(facts, "load_format", "dummy", log.dummy),
         prefix_cache_off=cache_off(facts),
+        metrics_missing=missing,
+        metrics_expected=None if missing is None else max(missing, arm.requests or 0, 1),
         percentiles=_percentiles(cell),
     )
 
 
 def _arm(
-    side: ObservedArm, facts: Mapping[str, tuple[Scalar, Scalar]], at: int, log: LogFacts
+    side: ObservedArm,
+    facts: Mapping[str, tuple[Scalar, Scalar]],
+    at: int,
+    log: LogFacts,
+    launches: tuple[int, ...],
 ) -> Arm:
     tokens, tolerance = tokens_of(side)
     eager = facts.get("enforce_eager", (None, None))[at]
     kv = facts.get("kv_cache_tokens", (None, None))[at]
+    requests = side.completed if side.completed is not None else side.requests
     missing = None
     if side.requests is not None and side.completed is not None:
         missing = max(0, side.requests - side.completed - (side.failed or 0))
@@ -157,20 +168,25 @@ def _arm(
         tokens=tokens,
         expected_tokens=side.expected_output_tokens,
         token_tolerance=tolerance,
-        requests=side.completed if side.completed is not None else side.requests,
+        requests=requests,
         missing=missing,
         failed=side.failed,
         preemptions=preemptions(side, facts, at, log),
         prefix_hits=first(side.prefix_hits, facts.get("prefix_hits", (None, None))[at]),
         eager=bool(eager) if eager is not None else (True if log.eager else None),
-        kv_tokens=(int(kv),) if isinstance(kv, int | float) and kv > 0 else (),
+        kv_tokens=launches or ((int(kv),) if isinstance(kv, int | float) and kv > 0 else ()),
+        kv_launches=(launches,),
+        excess_tokens=beyond(side.server_output_tokens, side.output_tokens),
+        excess_requests=beyond(side.server_requests, requests),
+        mean_length=side.mean_output_tokens,
+        throttled=throttled(facts.get("throttled", (None, None))[at], log.throttled, at),
         denied=log.denied if at else None,
     )
 
 
 def _values(side: ObservedArm, tokens: tuple[float, ...]) -> dict[str, float]:
-    """Metrics under the names the rules use; a figure of 0 is no figure."""
-    given = {name: value for name, value in side.metrics.items() if value > 0}
+    """Metrics under the names the rules use; a figure of 0, or as good as 0, is no figure."""
+    given = {name: value for name, value in side.metrics.items() if value > LEAST}
     values = {n.removesuffix("_ms"): v for n, v in given.items() if re.match(r"p\d+_.*_ms$", n)}
     for metric, names in _STAND_INS.items():
         found = next((given[n] for n in names if n in given), None)

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
 
 from bundle.core.bench_folder import observation_of_folders
 from bundle.core.observations import ObservationResult, judge_observations, judge_report
 from bundle.errors import InputError, UsageError
+
+
+class Refused(Struct, frozen=True):
+    """A file that is no report, among others that are; it has no verdict."""
+
+    file: str
+    error: InputError
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of a result, all empty, and the reason under ``error``."""
+        empty: dict[str, Any] = {"id": None, "verdict": None, "reasons": [], "findings": []}
+        return {
+            "file": self.file,
+            **empty,
+            "acceptance": {},
+            "advice": [],
+            "error": str(self.error),
+        }
 
 
 def judge_numbers(
@@ -18,11 +39,11 @@ def judge_numbers(
     assume_noise: float,
     margin: float,
     target_concurrency: int | None,
-) -> tuple[ObservationResult, ...]:
-    """One result per file, or one for the pair of folders.
+) -> tuple[ObservationResult | Refused, ...]:
+    """One result per file, or one for the pair of folders; a file that is no report stops no other.
 
     Raises:
-        InputError: a file is missing or is not what it should be.
+        InputError: a folder is missing or is not what it should be.
         UsageError: nothing to judge, or files and folders at once.
     """
     if bool(files) == (baseline is not None or method is not None):
@@ -31,16 +52,12 @@ def judge_numbers(
             next_step="name one of the two",
         )
     if files:
-        return tuple(
-            judge_observations(
-                _text(file),
-                str(file),
-                assume_noise=assume_noise,
-                margin=margin,
-                target_concurrency=target_concurrency,
-            )
-            for file in files
-        )
+        options = {
+            "assume_noise": assume_noise,
+            "margin": margin,
+            "target_concurrency": target_concurrency,
+        }
+        return tuple(_judged(file, options) for file in files)
     if baseline is None or method is None:
         raise UsageError("--baseline and --method go together", next_step="name both folders")
     report = observation_of_folders(_results(baseline), _results(method))
@@ -55,8 +72,25 @@ def judge_numbers(
     )
 
 
-def lines_of(result: ObservationResult) -> Iterator[str]:
+def _judged(file: Path, options: dict[str, Any]) -> ObservationResult | Refused:
+    try:
+        return judge_observations(_text(file), str(file), **options)
+    except InputError as error:
+        return Refused(str(file), error)
+
+
+def refusal(results: tuple[ObservationResult | Refused, ...]) -> InputError | None:
+    """One error for all files that were refused; None where every file was judged."""
+    errors = [one.error for one in results if isinstance(one, Refused)]
+    if len(errors) < 2:
+        return errors[0] if errors else None
+    return InputError("\n".join(map(str, errors)))
+
+
+def lines_of(result: ObservationResult | Refused) -> Iterator[str]:
     """One result for a person: verdict, reasons, what was found, what to do next."""
+    if isinstance(result, Refused):
+        return
     yield f"{result.verdict}  {result.id} ({result.file})"
     yield f"  by an assumed noise of {100 * result.assumed_noise:g} %, not a measured one"
     yield from (f"  - {reason}" for reason in result.reasons)
@@ -69,7 +103,7 @@ def lines_of(result: ObservationResult) -> Iterator[str]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"cannot read: {error}", where=str(file), next_step="name a readable JSON file"

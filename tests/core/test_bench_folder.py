@@ -113,6 +113,49 @@ def test_a_reference_that_drafts_is_no_plain_decode():
     assert "reference-not-plain-decode" in fired(found)
 
 
+def test_workloads_that_differ_in_output_alone_are_no_repeats():
+    longer = {"total_output_tokens": 6400, "duration": 90.0, "output_throughput": 71.0}
+    base = {"1": result(), "2": result(**longer)}
+    mine = {"1": result(**{**longer, **FASTER}), "2": result(**FASTER)}
+    found = observation_of_folders(base, mine).cells
+    assert [(c.baseline.output_tokens, c.speculative.output_tokens) for c in found] == [
+        (6400, 6400),
+        (640, 640),
+    ]
+    assert "output_throughput_sd" not in found[0].baseline.metrics
+
+
+def test_unequal_work_is_paired_and_named_in_every_workload():
+    base = {"1": result(), "2": result(total_input_tokens=2000)}
+    mine = {k: json.dumps({**json.loads(v), "total_output_tokens": 500}) for k, v in base.items()}
+    found = judged(base, mine)
+    assert [v.verdict for v in found.cells] == ["INVALID", "INVALID"]
+    assert "unequal-work" in fired(found)
+
+
+def test_a_short_data_set_that_is_not_repeated_misses_no_request():
+    short = {"num_prompts": 20}
+    found = judged({"a": result(**short)}, {"b": result(**short, **FASTER)})
+    assert found.verdict == "SHIP"
+
+
+def test_peaks_below_the_mean_count_chunks():
+    peaks = {"max_output_tokens_per_s": 100.0}
+    found = judged({"a": result(**peaks)}, {"b": result(**peaks, **FASTER)})
+    assert "itl-counts-chunks" in fired(found)
+
+
+@pytest.mark.parametrize("rate", ["fast", 0, -1.0])
+def test_a_rate_that_is_none_is_refused(rate):
+    with pytest.raises(InputError, match="requests per second"):
+        observation_of_folders({"a.json": result(request_rate=rate)}, {"b": result()})
+
+
+def test_a_rate_may_be_missing():
+    report = observation_of_folders({"a": result(request_rate=None)}, {"b": result()})
+    assert [c.load for c in report.cells] == ["c1"]
+
+
 def test_the_label_names_the_method():
     assert observation_of_folders({"a": result()}, {"b": result(label="ngram")}).method == "ngram"
     two = {"b": result(label="ngram"), "c": result(label="suffix")}

@@ -634,3 +634,111 @@ def test_percentiles_from_too_few_requests_are_named():
     for side in ("baseline", "speculative"):
         cell[side] |= {"p99_tpot_ms": 10, "requests": 64, "completed": 64}
     assert "too-few-samples" in fired(judged(report([cell])))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"gpu_throttled": {"baseline": False, "speculative": True}},
+        {"throttle_reasons": {"baseline": [], "speculative": ["SW power cap", "SW thermal"]}},
+        {"throttled": "HW slowdown"},
+        {"log_lines": ["WARNING GPU 0 clocks throttled: SW Power Cap, 1200 of 1980 MHz"]},
+        {"log_lines": ["    SW Thermal Slowdown : Active"]},
+    ],
+)
+def test_held_clocks(fields):
+    result = judged(report([timed(100, 150)], **fields))
+    assert "gpu-throttled" in fired(result)
+    assert result.verdict == "SHIP"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"gpu_throttled": False}, "CLEAR"),
+        ({"throttle_reasons": "none"}, "CLEAR"),
+        ({"throttle_reasons": {"speculative": []}}, "NOT MEASURED"),
+        ({"log_lines": ["clocks were not throttled"]}, "NOT MEASURED"),
+        ({"log_lines": ["SW Power Cap : Not Active"]}, "NOT MEASURED"),
+    ],
+)
+def test_free_clocks(fields, expected):
+    assert state(judged(report([timed(100, 150)], **fields)), "gpu-throttled") == expected
+
+
+def test_replies_without_acceptance_figures():
+    cell = timed(100, 150)
+    cell["speculative"] |= {"requests": 64, "replies_without_metrics": 3}
+    found = judged(report([cell]))
+    evidence = next(f.evidence for f in found.findings if f.id == "metrics-missing")
+    assert evidence == "3 of 64 replies without figures"
+    cell["speculative"]["replies_without_metrics"] = 0
+    assert state(judged(report([cell])), "metrics-missing") == "CLEAR"
+    assert state(judged(report([timed(100, 150)])), "metrics-missing") == "NOT MEASURED"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: missing acceptance metrics: check version, startup flags, and n=1",
+        "metrics.speculative_decoding is null in every response",
+        '"metrics": {"speculative_decoding": null}',
+    ],
+)
+def test_lines_that_miss_the_figures(line):
+    assert "metrics-missing" in fired(judged(report([timed(100, 150)], log_lines=[line])))
+
+
+def test_a_server_that_counts_more_than_the_client_sent():
+    cell = timed(100, 150)
+    cell["speculative"] |= {"output_tokens": 1000, "server_generation_tokens": 1100}
+    found = judged(report([cell]))
+    assert found.verdict == "INVALID"
+    assert "foreign-traffic" in fired(found)
+    for side in ("baseline", "speculative"):
+        cell[side] |= {"output_tokens": 1000, "server_output_tokens": 1000}
+        cell[side] |= {"requests": 10, "server_requests": 10}
+    assert state(judged(report([cell])), "foreign-traffic") == "CLEAR"
+
+
+def test_mean_lengths_of_outputs():
+    cell = timed(100, 150)
+    for side, mean in (("baseline", 210), ("speculative", 160)):
+        cell[side]["mean_output_tokens"] = mean
+    assert {"output-length-drift", "unequal-work"} <= fired(judged(report([cell])))
+
+
+def test_capacity_of_several_launches():
+    kv = {"baseline": [191_884, 183_028], "speculative": [190_000, 189_000]}
+    result = judged(report([timed(100, 150)], kv_cache_tokens=kv))
+    assert "startup-variance" in fired(result)
+    assert state(result, "kv-capacity-loss") == "CLEAR"
+    same = {"baseline": [100, 100], "speculative": 60}
+    result = judged(report([timed(100, 150)], kv_cache_tokens=same))
+    assert state(result, "startup-variance") == "CLEAR"
+    assert "kv-capacity-loss" in fired(result)
+
+
+@pytest.mark.parametrize("tokens", [["many"], [0], [1.5]])
+def test_capacities_that_are_none(tokens):
+    with pytest.raises(InputError, match=r"report\.json"):
+        judged(report(kv_cache_tokens={"baseline": tokens}))
+
+
+def test_a_side_without_quantisation_is_a_side():
+    null = {"baseline": None, "speculative": "fp8"}
+    assert "configs-differ" in fired(judged(report([timed(100, 150)], quantization=null)))
+    assert judged(report([timed(100, 150)], max_num_seqs={**null})).verdict == "SHIP"
+    one = {"speculative": "fp8"}
+    assert judged(report([timed(100, 150)], quantization=one)).verdict == "SHIP"
+
+
+@pytest.mark.parametrize("value", ["fast", True, -5, 1e16, [1]])
+def test_a_figure_that_is_none_is_named(value):
+    with pytest.raises(InputError, match=r"cells\[0\].*`throughput`"):
+        judged(report([{"speculative": {"throughput": value}}]))
+
+
+def test_the_largest_and_smallest_figures_do_not_break_the_judge():
+    assert judged(report([timed(1e-8, 1e15)])).verdict == "SHIP"
+    assert "no-baseline-timing" in fired(judged(report([timed(1e-300, 100)])))
