@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bundle.core.design import cells, expanded_groups
 from bundle.core.effects import CellFit, Key
@@ -61,7 +62,7 @@ def verdict_evidence(
         task=task,
         target=_load(evidence, known, group.name, task, _target(evidence)),
         others=tuple(
-            _load(evidence, known, group.name, task, load)
+            _other(evidence, known, group.name, task, load)
             for load in loads
             if load.label != target and (not load.tasks or task in load.tasks)
         ),
@@ -119,6 +120,20 @@ def _load(evidence: Evidence, known: Decided, group: str, task: str, load: Load)
         metrics=tuple(_metric(known.fits, group, task, load.label, name) for name in names),
         limits=load_limits(evidence, known.fits, group, task, load.label),
     )
+
+
+def _other(evidence: Evidence, known: Decided, group: str, task: str, load: Load) -> LoadEvidence:
+    """A load beside the target. Where its comparison is void, nothing was shown there."""
+    found = _load(evidence, known, group, task, load)
+    void = [
+        f.id
+        for f in known.findings
+        if f.effect == "voids" and f.state == "TRIGGERED" and _counts(f, group, task, load.label)
+    ]
+    if not void:
+        return found
+    bare = (replace(m, effect=None, reason=f"void: {', '.join(void)}") for m in found.metrics)
+    return replace(found, metrics=tuple(bare))
 
 
 def _metric(

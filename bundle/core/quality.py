@@ -50,7 +50,7 @@ def judge_quality(evidence: Evidence, group: str) -> GroupQuality:
         scores,
         broken_replies=broken,
         broken_replies_baseline=broken_base,
-        doubts=_doubts(outputs, gaps),
+        doubts=(*_doubts(outputs, gaps), *_lost(mine)),
     )
     row = _row(group, quality, outputs, scores, _kinds(mine), mine)
     row = replace(row, first_divergences=_with_gaps(row.first_divergences, gaps))
@@ -136,6 +136,12 @@ def _doubts(outputs: Outputs, gaps: Mapping[str, Gap]) -> tuple[str, ...]:
             f"{outputs.aa_early} between the baselines"
         )
     return tuple(doubts)
+
+
+def _lost(mine: Sequence[Start]) -> tuple[str, ...]:
+    """Requests of the method that brought no reply: their items have no score to lose."""
+    failed = sum(len(s.replies) - len(replies_by_item(s.replies)) for s in mine)
+    return (f"{failed} requests of the quality pass failed",) if failed else ()
 
 
 def _with_gaps(

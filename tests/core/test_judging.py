@@ -106,6 +106,22 @@ def test_a_failed_cell_drops_out_of_the_fit_and_voids_its_load_alone():
     assert not [e for e in results.effects if e.load == "c1"]
 
 
+@pytest.mark.parametrize("counted", ["prefix_hits", "generation_tokens"])
+def test_a_load_whose_comparison_is_void_is_in_no_range(counted):
+    def void(cell):
+        known = getattr(cell.counters, counted)
+        found = replace(cell.counters, **{counted: known + 500})
+        return replace(cell, counters=found) if cell.load == "c1" else cell
+
+    given = with_quality(
+        evidence(only(EAGLE, loads=recipe().loads), World(speed={"eagle3": 1.5}, noise=0.005)),
+        group="eagle3",
+    )
+    assert verdict(given).ship_range == ("c1", "c8")
+    found = verdict(made.change_cells(given, "eagle3", void))
+    assert (found.verdict, found.ship_range, found.gain_range) == ("SHIP", ("c8",), ("c8",))
+
+
 def test_failed_starts_are_kept_and_named():
     given = good()
     first = given.of("baseline")[0]
@@ -167,6 +183,25 @@ def test_broken_quality_needs_no_timing():
     bare = made.change_starts(given, "eagle3", lambda s: replace(s, cells=()))
     bare = made.change_starts(bare, "baseline", lambda s: replace(s, cells=()))
     assert verdict(bare).verdict == "ABANDON"
+
+
+def test_requests_that_fail_in_the_quality_pass_are_no_pass():
+    given = with_quality(
+        evidence(only(EAGLE), World(speed={"eagle3": 1.5}, noise=0.005)), group="eagle3"
+    )
+
+    def fail(start):
+        lost = [replace(r, error="HTTP 500", text="", token_ids=None) for r in start.replies[:5]]
+        return replace(start, replies=(*lost, *start.replies[5:]))
+
+    broken = made.change_starts(given, "eagle3", fail)
+    checks = {
+        folder: {k: v for k, v in seen.items() if "eagle3" not in folder or int(k[1:]) >= 5}
+        for folder, seen in given.checks.items()
+    }
+    found = verdict(replace(broken, checks=checks))
+    assert found.verdict == "INCONCLUSIVE"
+    assert "15 requests of the quality pass failed" in " ".join(found.reasons)
 
 
 def test_quality_off_is_said_and_not_passed():
