@@ -1,7 +1,8 @@
 """What else differs between two servers than the speculation: the detector of confounds.
 
 The resolved configuration of ``/server_info`` is compared leaf by leaf where both servers gave
-one. The argument vectors and the labels of ``vllm:cache_config_info`` are compared always. What
+one. The argument vectors, the variables, the preloaded libraries, the engine's version and the
+labels of ``vllm:cache_config_info`` are compared always. What
 speculation itself moves (capture sizes, the scheduler's draft slots) is no confound; the model
 runner, async scheduling and the attention backend are the engine's path and reported apart.
 """
@@ -42,6 +43,26 @@ _OWN_FLAGS = frozenset(
     )
 )
 _ENGINE_ENV = frozenset({"VLLM_USE_V2_MODEL_RUNNER"})
+# Places and the shell's own: they differ between a start and one of a resumed run, or by the
+# engine's folder. What is preloaded is compared by the libraries' names.
+_PLACES_ENV = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "TZ",
+        "TMPDIR",
+        "PYTHONPATH",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "HF_HOME",
+        "HF_HUB_CACHE",
+        "VLLM_CACHE_ROOT",
+        "TRITON_CACHE_DIR",
+        "TORCHINDUCTOR_CACHE_DIR",
+    ]
+)
 _CACHE_LABELS = (
     "block_size",
     "cache_dtype",
@@ -81,6 +102,7 @@ def _between(a: Start, b: Start) -> Iterator[str]:
         first, second = flags[0].get(name, _MISSING), flags[1].get(name, _MISSING)
         if first != second and name not in _OWN_FLAGS:
             yield f"{name}: {first} for {a.run.group}, {second} for {b.run.group}"
+    yield from _around(a, b)
     for name in _CACHE_LABELS:
         first, second = a.facts.cache_config.get(name), b.facts.cache_config.get(name)
         if first is not None and second is not None and first != second:
@@ -88,6 +110,23 @@ def _between(a: Start, b: Start) -> Iterator[str]:
     eager = a.facts.enforce_eager, b.facts.enforce_eager
     if None not in eager and eager[0] != eager[1]:
         yield f"eager mode: {eager[0]} for {a.run.group}, {eager[1]} for {b.run.group}"
+
+
+def _around(a: Start, b: Start) -> Iterator[str]:
+    """Variables, preloaded libraries and the engine's version: no flag shows them."""
+    assert a.facts is not None
+    assert b.facts is not None
+    env = a.run.env, b.run.env
+    for name in sorted((env[0].keys() | env[1].keys()) - _ENGINE_ENV - _PLACES_ENV):
+        first, second = env[0].get(name, _MISSING), env[1].get(name, _MISSING)
+        if first != second:
+            yield f"variable {name}: {first} for {a.run.group}, {second} for {b.run.group}"
+    loaded = [", ".join(start.run.preloaded) or "nothing" for start in (a, b)]
+    if loaded[0] != loaded[1]:
+        yield f"preloaded: {loaded[0]} for {a.run.group}, {loaded[1]} for {b.run.group}"
+    versions = a.facts.engine_version, b.facts.engine_version
+    if None not in versions and versions[0] != versions[1]:
+        yield f"vLLM {versions[0]} for {a.run.group}, {versions[1]} for {b.run.group}"
 
 
 def flags_of(argv: Sequence[str]) -> dict[str, str]:
