@@ -177,6 +177,7 @@ def _contradictions(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
     yield from ((text, "$", key) for text, key in _load_problems(recipe))
     names = [w.task for w in recipe.workloads]
     yield from ((f"two workloads are called `{n}`", "$", n) for n in _twice(names))
+    yield from _input_problems(recipe)
     if "target" not in recipe.models:
         yield "models has no `target`", "$", "models"
     for key, model in recipe.models.items():
@@ -187,6 +188,19 @@ def _contradictions(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
     if any(b > recipe.design.rounds for b in recipe.quality.blocks):
         text = f"quality.blocks names a block above rounds = {recipe.design.rounds}"
         yield text, "$.quality", "blocks"
+
+
+def _input_problems(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
+    """A bundle keeps its inputs in one folder: one name there is one file with one hash."""
+    quality = recipe.quality
+    pinned = [(w.path, w.sha256) for w in recipe.workloads]
+    pinned += [(quality.path, quality.sha256)]
+    pinned += [(quality.acceptance_path, quality.acceptance_sha256)]
+    names = [path.rpartition("/")[2] for path, _ in dict.fromkeys(pinned)]
+    yield from (
+        (f"two different inputs have the file name `{n}`; rename one", "$", n)
+        for n in _twice(names)
+    )
 
 
 def _names(values: Iterable[str]) -> str:

@@ -46,6 +46,8 @@ MISTAKES = [
     ("concurrency = 1\nrequests = 4", "requests = 4", "a load needs exactly one of"),
     ("concurrency = 1\nrequests = 4", "concurrency = 4\nrequests = 4", "two loads are c4"),
     ("concurrency = 1\nrequests = 4", 'concurrency = 1\nrequests = 4\ntasks = ["x"]', "called `x`"),
+    ("data/chat.jsonl", "mine/code.jsonl", "two different inputs have the file name `code.jsonl`"),
+    ("data/chat.jsonl", "data/code.jsonl", "two different inputs have the file name `code.jsonl`"),
     ("[models.target]", "[models.other]", "models has no `target`"),
     ("rounds = 2", "rounds = ", "expected a TOML file"),
     ('name = "smollm2-135m"', 'name = "Smol LM"', "found 'Smol LM'"),
