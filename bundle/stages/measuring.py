@@ -18,15 +18,16 @@ from bundle.core.quality_pass import chat_items
 from bundle.core.recipe import Group, Recipe
 from bundle.core.records import Cause, RunRecord
 from bundle.core.workloads import parse_workload
-from bundle.errors import HostError
+from bundle.errors import HostError, UsageError
 from bundle.host import serving_env
 from bundle.host.bench import BenchPool
 from bundle.host.cache import cache_root
 from bundle.host.engine import EngineEnv, ensure_engine, external_engine
 from bundle.host.engine_facts import EngineFacts
-from bundle.host.folders import write_json
+from bundle.host.folders import read_json, write_json
 from bundle.host.gpu import Gpu, open_gpus
 from bundle.host.models import Brought, check_fit, materialise, verify_snapshot
+from bundle.stages.engine_locks import ENGINES, recorded
 from bundle.stages.freeze import engine_is_frozen, freeze_engine
 from bundle.stages.measure import RunContext, measure_run
 from bundle.stages.pin import lock_path, read_model_lock
@@ -45,6 +46,7 @@ def measure_all(
     with ExitStack() as stack:
         with account.phase("preparing"):
             engines = _engines(recipe, request, progress)
+            require_same_engines(folder, engines)
             facts = _freeze_engines(folder, engines, stack)
             snapshots, locked = _models(folder, recipe, request, engines, progress)
             _record_engines(folder, engines)
@@ -94,6 +96,32 @@ def _record_engines(folder: Path, engines: Mapping[str, EngineEnv]) -> None:
     for name, env in engines.items():
         if env.files:
             write_json(folder / "locks" / f"vllm-files.{name}.json", env.files)
+
+
+def require_same_engines(folder: Path, engines: Mapping[str, EngineEnv]) -> None:
+    """A run goes on with the engines it began with: starts of two engines do not compare.
+
+    Raises:
+        UsageError: some starts were measured with another lock, or another engine that was found.
+    """
+    if not (folder / ENGINES).is_file() or not any((folder / "runs").glob("*/*/DONE")):
+        return
+    before = {name: (one.lock_sha256, one.locked) for name, one in recorded(folder).items()}
+    now = {name: (env.lock_sha256, env.locked) for name, env in engines.items()}
+    files = {name: _files_before(folder, name) for name in engines}
+    changed = [name for name, env in engines.items() if files[name] != env.files]
+    if before != now or changed:
+        raise UsageError(
+            "some starts of this run were measured with another engine than the one at hand",
+            where=str(folder),
+            next_step="go on with the engine it began with (same lock, same --engine-python), or "
+            "start over with --fresh",
+        )
+
+
+def _files_before(folder: Path, name: str) -> dict[str, str]:
+    path = folder / "locks" / f"vllm-files.{name}.json"
+    return read_json(path, dict[str, str]) if path.is_file() else {}
 
 
 def _claimed(seconds: Mapping[str, float]) -> dict[str, float]:
