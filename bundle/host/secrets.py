@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -90,11 +91,25 @@ def scrub_json(value: object, *, known: Iterable[str] = ()) -> object:
     return value
 
 
-def scrub_file(path: Path, *, known: Iterable[str] = ()) -> bool:
+def without_home(text: str, home: str) -> str:
+    """Paths below the user's home begin with ``~`` in records: they would tell who it was."""
+    place = home.rstrip("/")
+    return re.sub(rf"{re.escape(place)}(?![\w.-])", "~", text) if place else text
+
+
+def hide_home(path: Path, home: str) -> None:
+    """Rewrite a text file with ``~`` for the user's home; nothing else of it changes."""
+    old = path.read_bytes().decode("utf-8", "surrogateescape")
+    new = without_home(old, home)
+    if new != old:
+        path.write_bytes(new.encode("utf-8", "surrogateescape"))
+
+
+def scrub_file(path: Path, *, known: Iterable[str] = (), home: str = "") -> bool:
     """Rewrite a text file (a log) without secrets; says whether anything had to go.
 
     Works line by line into a new file that takes the old one's place at the end, so a stop in
-    between leaves the old one whole.
+    between leaves the old one whole. ``home`` becomes ``~``.
     """
     known = tuple(known)
     changed = False
@@ -104,7 +119,7 @@ def scrub_file(path: Path, *, known: Iterable[str] = ()) -> bool:
         clean.open("w", encoding="utf-8", errors="surrogateescape", newline="") as new,
     ):
         for line in old:
-            stripped = scrub_text(line, known=known)
+            stripped = without_home(scrub_text(line, known=known), home)
             changed |= stripped != line
             new.write(stripped)
     if changed:

@@ -139,7 +139,8 @@ def _inspect_file(folder: Path, name: str) -> Path:
 
 def freeze_engine(folder: Path, name: str, facts: EngineFacts) -> None:
     """Record what the engine says of itself (a minute on a slow machine)."""
-    texts = facts.read()
+    home = str(Path.home())
+    texts = {file: secrets.without_home(text, home) for file, text in facts.read().items()}
     known = secrets.environment_secrets()
     for file, text in texts.items():
         if file != "pip-inspect.json":

@@ -12,6 +12,8 @@ import shutil
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from bundle.core.causes import PORT_TAKEN, cause_of_death, not_ready
 from bundle.core.design import PRIMER_BLOCK, PlannedRun, cells, serve_vector
 from bundle.core.records import Cause, CellRecord, RunRecord
@@ -21,7 +23,15 @@ from bundle.host.folders import PARTIAL, write_json, write_whole
 from bundle.host.hashing import digest_files
 from bundle.host.leftovers import STATE_FILE, end_leftovers
 from bundle.host.ports import PortTaken, free_port, require_free
-from bundle.host.secrets import scrub_argv
+from bundle.host.secrets import (
+    environment_secrets,
+    hide_home,
+    scrub_argv,
+    scrub_env,
+    scrub_file,
+    scrub_text,
+    without_home,
+)
 from bundle.host.server import Server, ServerSpec
 from bundle.stages.measure_context import Engine, Notes, Run, RunContext
 from bundle.stages.measure_server import serve
@@ -59,6 +69,7 @@ def measure_run(plan: PlannedRun, ctx: RunContext) -> RunRecord:
         run.notes.cause = reason
     else:
         _use_server(run)
+    _clean(run)
     record = _record(run, started)
     write_json(run.folder / "run.json", record)
     _seal(run.folder, final)
@@ -149,8 +160,9 @@ def _spec(run: Run) -> ServerSpec:
         **run.group.env,
     }
     home = ctx.environ.get("HOME", "")
-    run.notes.argv = tuple(_without_home(word, home) for word in scrub_argv(argv))
-    run.notes.env = {name: _without_home(value, home) for name, value in env.items()}
+    known = environment_secrets()
+    run.notes.argv = tuple(without_home(word, home) for word in scrub_argv(argv, known=known))
+    run.notes.env = {n: without_home(v, home) for n, v in scrub_env(env, known=known).items()}
     run.notes.preloaded = tuple(path.name for path in libraries)
     return ServerSpec(
         argv=argv,
@@ -163,9 +175,17 @@ def _spec(run: Run) -> ServerSpec:
     )
 
 
-def _without_home(text: str, home: str) -> str:
-    """Paths below the user's home begin with ``~`` in records: they would tell who it was."""
-    return text.replace(home.rstrip("/"), "~") if len(home) > 1 else text
+def _clean(run: Run) -> None:
+    """Secrets go out of the log, the user's home out of all that server and bench wrote."""
+    home, known = run.ctx.environ.get("HOME", ""), environment_secrets()
+    for log in run.folder.glob("*.log"):
+        scrub_file(log, known=known, home=home)
+    for path in run.folder.rglob("*.json"):
+        hide_home(path, home)
+    cause = run.notes.cause
+    if cause is not None and cause.line is not None:
+        line = without_home(scrub_text(cause.line, known=known), home)
+        run.notes.cause = msgspec.structs.replace(cause, line=line)
 
 
 def _command(engine: Engine) -> tuple[str, ...]:

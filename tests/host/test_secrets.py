@@ -132,3 +132,19 @@ def test_the_secrets_of_this_process(monkeypatch, tmp_path):
     monkeypatch.delenv("HF_HOME", raising=False)
     monkeypatch.setenv("SOME_API_KEY", "value-of-it")
     assert "value-of-it" in secrets.environment_secrets()
+
+
+def test_the_home_of_the_user_is_not_told(tmp_path):
+    said = secrets.without_home(
+        "/home/al/x /home/al:/home/alice /home/al.old '/home/al'", "/home/al/"
+    )
+    assert said == "~/x ~:/home/alice /home/al.old '~'"
+    assert secrets.without_home("/usr", "") == secrets.without_home("/usr", "/") == "/usr"
+    log = tmp_path / "server.log"
+    log.write_bytes(b"model='/home/al/m'\r\n\xff")
+    assert secrets.scrub_file(log, home="/home/al")
+    assert log.read_bytes() == b"model='~/m'\r\n\xff"
+    page = tmp_path / "page.json"
+    page.write_bytes(b'{"model": "/home/al/m", "text": "\xff\r\n"}')
+    secrets.hide_home(page, "/home/al")
+    assert page.read_bytes() == b'{"model": "~/m", "text": "\xff\r\n"}'
