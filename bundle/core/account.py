@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-PHASES = ("preparing", "servers", "quality", "cells", "judging", "report and packing")
+PACKING = "report and packing"
+PHASES = ("preparing", "servers", "quality", "cells", "judging", PACKING)
 REST = "rest"
 
 

@@ -26,7 +26,10 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 
 class BundleFile(Struct, frozen=True, kw_only=True):
-    """The head record. Times are UTC in ISO 8601; ``seconds`` is the run's time account."""
+    """The head record. Times are UTC in ISO 8601; ``seconds`` is the run's time account.
+
+    ``looks`` are the numbers of blocks at which the data were judged, this judgement's the last.
+    """
 
     schema: Literal["specbundle.bundle/1"] = "specbundle.bundle/1"
     name: str

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bundle import __version__
+from bundle.core.account import PACKING
 from bundle.core.bundlefile import BundleFile
 from bundle.core.claims import claims
 from bundle.core.design import planned_runs
@@ -88,7 +89,8 @@ def write_head(
         planned=tuple(plan.folder for plan in planned_runs(recipe)),
         executed=tuple(finished),
         failed=tuple(name for name, record in finished.items() if record.status == "failed"),
-        seconds=seconds,
+        # Rendering and packing come after this record: it cannot know how long they take.
+        seconds={name: s for name, s in seconds.items() if name != PACKING},
         claims=claims(results),
         looks=(*state.looks, recipe.design.rounds),
         engine="recorded, not locked" if request.engine_python else "locked",

@@ -49,8 +49,8 @@ def runs_block(context: Context) -> Block:
     ]
     if head.narrowed:
         texts.append(f"Narrowed on request: {listed(head.narrowed)}.")
-    if head.looks:
-        looked = listed([counted(n, "block") for n in head.looks])
+    if head.looks[:-1]:
+        looked = listed([counted(n, "block") for n in head.looks[:-1]])
         texts.append(f"Results were looked at before, after {looked}.")
     texts += head.notes
     missing = [run for run in head.planned if run not in set(head.executed)]

@@ -121,6 +121,38 @@ def test_many_predictions_are_charted_at_the_target_only() -> None:
     assert chart.panels[0].categories == ("draft\nc32", "ngram\nc32")
 
 
+def test_paper_gets_the_gains_with_the_loads_across() -> None:
+    made = view(*b.matrix(groups=4, tasks=1, loads=6))
+    whole = table(made, "speed-table-code")
+    first, second = whole.paper
+    assert (first.id, second.id) == (whole.id, "gains-code-output-throughput")
+    assert [c.label for c in first.columns][:3] == ["Group", "1 at a time", "2 concurrent"]
+    long = {(row[1].text, row[0].text): row[3] for row in whole.rows}
+    for row in first.rows:
+        for column, cell in zip(first.columns[1:], row[1:], strict=True):
+            assert cell == long[row[0].text, column.label]
+    assert "time per token" in first.caption
+
+
+def test_paper_gains_only_where_they_fit_and_were_measured() -> None:
+    rows = tuple(b.effect("ngram", "code", f"c{i}", "tpot", 1.3) for i in range(1, 10))
+    recipe = b.recipe(("ngram",), ("code",))
+    wide = view(replace(b.mixed(), effects=rows), recipe, b.head(), b.provenance())
+    assert table(wide, "speed-table-code").paper == ()
+    narrow = view(replace(b.mixed(), effects=rows[:2]), recipe, b.head(), b.provenance())
+    (only,) = table(narrow, "speed-table-code").paper
+    assert only.id == "speed-table-code"
+    rates = (
+        b.effect("ngram", "code", "r2", "e2el", 1.2),
+        b.effect("ngram", "code", "r2", "tpot", 1.1),
+    )
+    slow = view(replace(b.mixed(), effects=rates), recipe, b.head(), b.provenance())
+    assert [t.id for t in table(slow, "speed-table-code").paper] == [
+        "speed-table-code",
+        "gains-code-e2el",
+    ]
+
+
 def test_nothing_drafted_is_not_zero(mixed: ReportView) -> None:
     row = next(r for r in table(mixed, "acceptance-chat").rows if r[0].text == "mtp")
     assert texts(row)[2:6] == ["0 / 0", "no drafts", "no drafts", "0"]
@@ -268,7 +300,7 @@ def test_warnings() -> None:
     results = replace(b.mixed(), narrowed=("1 block",))
     head = b.head(
         narrowed=("1 block",),
-        looks=(2,),
+        looks=(2, 3),
         executed=("1/0-baseline",),
         notes=("Stopped once.",),
         claims=(),
@@ -289,6 +321,8 @@ def test_warnings() -> None:
         "no output and no acceptance means anything",
     ):
         assert text in said, text
+    first = view(results, recipe, replace(head, looks=(2,)), b.provenance())
+    assert "looked at before" not in words(first)
 
 
 def test_break_even_without_some_numbers() -> None:
