@@ -24,7 +24,6 @@ from bundle.errors import Interrupted, NothingMeasured, RecipeError
 from bundle.host.folders import RunFolder, RunState, open_run_folder, write_json
 from bundle.host.models.configs import refuse_known_misfits
 from bundle.host.renderer import renderer_versions
-from bundle.host.resources import resource_root
 from bundle.stages import head, measuring
 from bundle.stages.engine_locks import engines_of, freeze_locks
 from bundle.stages.freeze import (
@@ -230,8 +229,3 @@ def _stop(number: int, _frame: FrameType | None) -> None:
         f"stopped by {signal.Signals(number).name}",
         next_step="the same command resumes; finished runs stay",
     )
-
-
-def recipes_folder() -> Path:
-    """Where the shipped recipes lie."""
-    return resource_root("recipes")

@@ -201,7 +201,7 @@ class BenchWorker:
 
     @property
     def _see_log(self) -> str:
-        return f"read {self._log.name} beside the run"
+        return f"read {self._log}"
 
 
 class BenchPool:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from bundle.errors import HostError
 from bundle.host.cache import cache_root
+from bundle.host.engine import cached_engine
 from bundle.host.engine_lock import engine_names, lock_sha256
 from bundle.host.gpu import open_gpus
 from bundle.host.installer import find_uv
@@ -66,7 +67,7 @@ def _pdf(_: Path) -> Iterator[Diagnosis]:
 
 
 def _compiler(_: Path) -> Iterator[Diagnosis]:
-    found = shutil.which("g++") or shutil.which("c++")
+    found = shutil.which("g++")
     if found:
         yield _good("compiler", found)
     else:
@@ -105,7 +106,7 @@ def _engines(_: Path) -> Iterator[Diagnosis]:
     uv = find_uv()
     yield _note("installer", f"uv at {uv}" if uv else "pip (uv, where installed, takes a third)")
     for name in engine_names():
-        built = (cache_root() / "engines" / f"{name}-{lock_sha256(name)[:12]}").is_dir()
+        built = cached_engine(name, lock_sha256(name)) is not None
         yield _note(f"engine {name}", "built" if built else "not built yet; the first run does it")
 
 

@@ -28,7 +28,7 @@ PARSERS: dict[str, Callable[[str, str], tuple[msgspec.Struct, ...]]] = {
     "code.jsonl": parse_workload,
     "quality.jsonl": parse_quality,
 }
-REMAKE = "make the files again with `specbundle workloads`, or point the recipe at your own"
+REMAKE = "make the files again with `specbundle workloads --make`, or point the recipe at your own"
 
 
 class PromptFile(msgspec.Struct, frozen=True, kw_only=True):
