@@ -23,7 +23,8 @@ class BareEvidence(Struct, frozen=True, kw_only=True):
     """Single figures of one group and task at one load.
 
     ``effects`` maps each deciding metric there is to its log effect (larger is better);
-    ``missing`` names those that were not reported.
+    ``missing`` names those that were not reported. ``basis`` says where the noise comes from, in
+    every sentence that rests on it.
     """
 
     group: str
@@ -37,6 +38,7 @@ class BareEvidence(Struct, frozen=True, kw_only=True):
     quality_note: str = ""
     margin: float = 0.05
     assumed_noise: float = ASSUMED_NOISE
+    basis: str = "assumed noise"
     checks_run: tuple[str, ...] = ()
     checks_not_run: tuple[str, ...] = ()
 
@@ -65,7 +67,7 @@ def judge_bare(e: BareEvidence) -> Verdict:
         return _verdict(e, "ABANDON", _kind(min(lost), h), words)
     if all(x > m and x - h > 0 for x in e.effects.values()):
         return _verdict(e, "SHIP", None, words)
-    return _verdict(e, "INCONCLUSIVE", None, [*words, "within the assumed noise of the margin"])
+    return _verdict(e, "INCONCLUSIVE", None, [*words, f"too close to the margin for {e.basis}"])
 
 
 def _kind(effect: float, h: float) -> Kind:
@@ -79,7 +81,7 @@ def _words(e: BareEvidence, name: str, effect: float, h: float) -> str:
     low, high = math.exp(effect - h), math.exp(effect + h)
     return (
         f"{metric_name(name)} {apart(math.exp(effect), asked)} times the baseline's, "
-        f"{low:.3f} to {high:.3f} with assumed noise of {100 * e.assumed_noise:g} %; "
+        f"{low:.3f} to {high:.3f} with {e.basis} of {100 * e.assumed_noise:.3g} %; "
         f"asked for {asked:g}"
     )
 
@@ -87,7 +89,7 @@ def _words(e: BareEvidence, name: str, effect: float, h: float) -> str:
 def _verdict(e: BareEvidence, name: VerdictName, kind: Kind | None, reasons: list[str]) -> Verdict:
     judged = name != "INVALID"
     h = _ONE_SIDED_95 * e.assumed_noise
-    run = [f"speed:{metric} (assumed noise)" for metric in e.effects]
+    run = [f"speed:{metric} ({e.basis})" for metric in e.effects]
     not_run = [f"speed:{metric} (not reported)" for metric in e.missing]
     if e.quality == "NOT MEASURED":
         not_run.append(f"quality ({e.quality_note or 'not measured'})")

@@ -207,6 +207,12 @@ def cause_of_death(log: str, *, exit_code: int | None, ready: bool) -> Cause:
     )
 
 
+def known_symptom(line: str) -> str | None:
+    """The finding that a line of the table stands for; a taken port is a failed start."""
+    found = next((one.id for one, pattern in _COMPILED if pattern.search(line)), None)
+    return _START if found == PORT_TAKEN else found
+
+
 def not_ready(log: str, *, seconds: float) -> Cause:
     """The cause of a server that lived and did not answer in time."""
     return Cause(

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from bundle.core.causes import known_symptom
+
 _BENIGN = re.compile(
     r"will be disabled|runner instead\b|fall(?:ing)? back|\bWARNING\b|\bINFO\b|\bDEBUG\b"
     r"|SpecDecoding metrics",
@@ -18,7 +20,8 @@ _BENIGN = re.compile(
 )
 _ERROR = re.compile(
     r"\b\w*(?:Error|Exception)\b|\bERROR\b|\berror:|Traceback|core dumped|Segmentation fault"
-    r"|Killed|failed to start|initialization failed",
+    r"|Killed|failed to start|initialization failed|\bcrash(?:ed|es)?\b|\bSIG(?:SEGV|KILL|ABRT)\b"
+    r"|exited (?:with|unexpectedly)|illegal memory access|device-side assert",
 )
 _MEMORY = re.compile(
     r"OutOfMemory|out of memory|\bOOM\b|No available memory for the cache blocks"
@@ -112,8 +115,10 @@ def _cause(line: str) -> str | None:
     if _UNSUPPORTED.search(line):
         return "unsupported-method"
     if not _ERROR.search(line):
-        return None
-    return "unsupported-method" if _REFUSED.search(line) else "server-did-not-start"
+        return known_symptom(line)
+    if _REFUSED.search(line):
+        return "unsupported-method"
+    return known_symptom(line) or "server-did-not-start"
 
 
 def _windows(line: str) -> list[tuple[int, int]]:

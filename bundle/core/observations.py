@@ -18,23 +18,22 @@ from bundle.core.acceptance_view import acceptance_view
 from bundle.core.advice import advise
 from bundle.core.bare import ASSUMED_NOISE, BareEvidence, judge_bare
 from bundle.core.findings import checklist
-from bundle.core.findings.cost import kv_loss
-from bundle.core.findings.rule import percent
 from bundle.core.findings.subject import Subject
 from bundle.core.observed import Observation, ObservedCell
+from bundle.core.observed_limits import with_limits
+from bundle.core.observed_metrics import noise_basis, noise_of
 from bundle.core.observed_reading import parse_observation
-from bundle.core.observed_subject import noise_of, subjects_of
+from bundle.core.observed_subject import subjects_of
 from bundle.core.results import Advice, Finding
 from bundle.core.verdict_records import Verdict
-
-_TAILS = ("p95_tpot", "p99_tpot", "p95_ttft", "p99_ttft")
 
 
 class ObservationResult(Struct, frozen=True, kw_only=True):
     """What the judge says of one report. ``cells`` are the verdicts cell by cell.
 
     ``deciding`` are the loads that the one word rests on; ``acceptance`` as
-    :func:`bundle.core.acceptance_view.acceptance_view` gives it.
+    :func:`bundle.core.acceptance_view.acceptance_view` gives it. ``noise_basis`` says whether the
+    widest noise was assumed or is the report's own spread.
     """
 
     file: str
@@ -47,6 +46,7 @@ class ObservationResult(Struct, frozen=True, kw_only=True):
     cells: tuple[Verdict, ...]
     deciding: tuple[str, ...]
     assumed_noise: float
+    noise_basis: str
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``specbundle judge --json`` prints for one file."""
@@ -69,6 +69,7 @@ class ObservationResult(Struct, frozen=True, kw_only=True):
             "acceptance": self.acceptance,
             "advice": [a.text for a in self.advice],
             "assumed_noise": self.assumed_noise,
+            "noise_basis": self.noise_basis,
             "deciding_loads": list(self.deciding),
             "cells": msgspec.json.decode(msgspec.json.encode(self.cells)),
         }
@@ -118,7 +119,7 @@ def judge_report(
     cells = report.cells or (ObservedCell(task="none"),)
     noises = [noise_of(cell, assume_noise) for cell in cells]
     verdicts = tuple(
-        judge_cell(s, findings, noise=noise, margin=margin)
+        judge_cell(s, findings, noise=noise, basis=noise_basis(noise, assume_noise), margin=margin)
         for s, noise in zip(subjects, noises, strict=True)
     )
     at_target = _deciding(cells, verdicts, target_concurrency)
@@ -135,11 +136,12 @@ def judge_report(
         cells=verdicts,
         deciding=tuple(dict.fromkeys(v.target for v in at_target)),
         assumed_noise=max(noises),
+        noise_basis=noise_basis(max(noises), assume_noise),
     )
 
 
 def judge_cell(
-    subject: Subject, findings: Sequence[Finding], *, noise: float, margin: float
+    subject: Subject, findings: Sequence[Finding], *, noise: float, basis: str, margin: float
 ) -> Verdict:
     """The verdict on one cell, from its effects, its findings and its quality."""
     own = [f for f in findings if _belongs(f, subject)]
@@ -159,11 +161,12 @@ def judge_cell(
             quality_note=quality.reason if quality else "",
             margin=margin,
             assumed_noise=noise,
+            basis=basis,
             checks_run=tuple(f.id for f in own if f.state != "NOT MEASURED"),
             checks_not_run=tuple(f.id for f in own if f.state == "NOT MEASURED"),
         )
     )
-    return _with_missing(_with_limits(verdict, subject))
+    return _with_missing(with_limits(verdict, subject))
 
 
 def _with_missing(verdict: Verdict) -> Verdict:
@@ -188,46 +191,6 @@ def _blocking(fired: Sequence[Finding], quality_broken: bool) -> tuple[str, ...]
         for f in fired
         if f.effect == "blocks" and not (quality_broken and f.id == "no-baseline-timing")
     )
-
-
-def _with_limits(verdict: Verdict, subject: Subject) -> Verdict:
-    """A SHIP needs every reported limit kept by its estimate; quality, where known, shown."""
-    broken = [*_exceeded(subject)]
-    if subject.quality is not None and subject.quality.state == "NOT SHOWN":
-        broken.append(f"quality is NOT SHOWN: {subject.quality.reason}")
-    if verdict.verdict != "SHIP" or not broken:
-        return verdict
-    return replace(
-        verdict,
-        verdict="INCONCLUSIVE",
-        ship_range=(),
-        reasons=(*verdict.reasons, *broken),
-    )
-
-
-def _exceeded(s: Subject) -> list[str]:
-    """Limits of the default policy that a reported figure exceeds."""
-    found = []
-    tails: list[str] = [m for m in _TAILS if m in s.effects]
-    if not any(m.endswith("ttft") for m in tails) and "ttft" in s.effects:
-        tails.append("ttft")
-    for metric in tails:
-        band = s.effects[metric]
-        # A mean only stands in for the tail when it is worse beyond the noise as well.
-        value = band.upper if metric == "ttft" and band.upper is not None else band.estimate
-        if -value > s.tail_limit:
-            found.append(
-                f"limit: {metric} {percent(-band.estimate)} longer with {band.basis}, "
-                f"allowed {percent(s.tail_limit)}"
-            )
-    return [*found, *_counted(s)]
-
-
-def _counted(s: Subject) -> list[str]:
-    loss = kv_loss(s)
-    if loss is None or loss <= s.kv_limit:
-        return []
-    return [f"limit: KV capacity falls by {100 * loss:.0f} %, allowed {100 * s.kv_limit:.0f} %"]
 
 
 def _deciding(

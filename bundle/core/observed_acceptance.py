@@ -33,9 +33,14 @@ def rates_of(
     counted = _ratio(accepted, drafted)
     rate = counted if drafted is not None and accepted is not None else _share(a.acceptance_rate)
     length = None if rounds is None or accepted is None else _length(accepted, rounds)
+    positions = _positions(a, rounds, accepted)
     if rounds is None:
         length = a.mean_acceptance_length
     estimated: list[str] = []
+    if length is None and rounds is None and positions:
+        # Each position's share is the tokens that it adds to a round.
+        length = 1 + sum(positions)
+        estimated.append("length")
     if length is None and rate is not None and rounds is None and method in FIXED_K and k:
         length = 1 + k * rate
         estimated.append("length")
@@ -50,7 +55,7 @@ def rates_of(
         rounds=rounds,
         rate=rate,
         length=length,
-        per_position=_positions(a, rounds, accepted),
+        per_position=positions,
         histogram=a.histogram,
         coverage=coverage,
         effective=effective if a.decode_rounds else None,

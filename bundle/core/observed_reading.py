@@ -56,7 +56,7 @@ def parse_observation(text: str, where: str) -> Observation:
 
 def _error(message: str, where: str) -> InputError:
     return InputError(
-        f"expected {message}", where=where, next_step=f"see the description of {SCHEMA}"
+        f"expected {message}", where=where, next_step=f"docs/judge.md has the fields of {SCHEMA}"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -11,11 +10,7 @@ from msgspec.structs import replace
 
 from bundle.core.bare import ASSUMED_NOISE
 from bundle.core.findings.subject import (
-    E2EL,
-    THROUGHPUT,
-    TPOT,
     Arm,
-    Band,
     LoadPoint,
     QualityFacts,
     Subject,
@@ -44,18 +39,14 @@ from bundle.core.observed_facts import (
     throttled,
     tokens_of,
 )
+from bundle.core.observed_metrics import (
+    deciding_of,
+    effects_of,
+    noise_of,
+    percentiles_of,
+    values_of,
+)
 from bundle.core.observed_quality import bare_quality
-from bundle.core.verdict_records import CLOSED_LOOP, OPEN_LOOP
-
-ONE_SIDED_95 = 1.645
-LEAST = 1e-9
-_STAND_INS = {
-    TPOT: ("mean_tpot_ms", "median_tpot_ms"),
-    E2EL: ("mean_e2el_ms", "median_e2el_ms"),
-    "ttft": ("mean_ttft_ms", "median_ttft_ms"),
-    "itl": ("mean_itl_ms", "median_itl_ms"),
-    THROUGHPUT: ("output_throughput", "request_throughput", "total_token_throughput"),
-}
 
 
 def subjects_of(
@@ -92,28 +83,20 @@ def _told_apart(subjects: list[Subject]) -> list[Subject]:
     return named
 
 
-def noise_of(cell: ObservedCell, assumed: float) -> float:
-    """The assumed noise, or the widest spread that the cell itself reports, if that is more.
-
-    A spread is the standard deviation of the log ratio that two reported ones give.
-    """
-    sides = (cell.baseline.metrics, cell.speculative.metrics)
-    spreads = [assumed]
-    for name in {*sides[0], *sides[1]}:
-        if name.endswith("_sd"):
-            pairs = [(side.get(name.removesuffix("_sd")), side.get(name, 0.0)) for side in sides]
-            spreads.append(math.hypot(*(sd / value for value, sd in pairs if value)))
-    return max(spreads)
-
-
 def _subject(
     report: Observation, cell: ObservedCell, log: LogFacts, assumed: float, margin: float
 ) -> Subject:
     facts = facts_of(report, cell)
     method, k = report.method, report.num_speculative_tokens
     noise = noise_of(cell, assumed)
-    baseline = _arm(cell.baseline, facts, 0, log, report.kv_launches[0])
-    arm = _arm(cell.speculative, facts, 1, log, report.kv_launches[1])
+    sides = (cell.baseline, cell.speculative)
+    baseline = replace(
+        _arm(sides[0], facts, 0, log, report.kv_launches[0]), values=values_of(sides[0], sides[1])
+    )
+    arm = replace(
+        _arm(sides[1], facts, 1, log, report.kv_launches[1]), values=values_of(sides[1], sides[0])
+    )
+    effects = effects_of(baseline, arm, noise, assumed)
     identical = None if method is None else method.strip().lower() in NO_METHOD or k == 0
     runner = _text(facts.get("runner", (None, None))[1])
     ran = bool(cell.speculative.metrics) or cell.acceptance.accepted is not None
@@ -125,10 +108,10 @@ def _subject(
         method=method,
         k=k,
         margin=math.log1p(margin),
-        deciding=CLOSED_LOOP if cell.request_rate is None else OPEN_LOOP,
+        deciding=deciding_of(cell, effects),
         baseline=baseline,
         arm=arm,
-        effects=_effects(baseline, arm, noise, assumed),
+        effects=effects,
         acceptance=rates_of(cell, method=method, k=k, windows=log.windows, runner=runner),
         quality=bare_quality(cell.baseline, cell.speculative),
         started=_started(ran, log),
@@ -144,7 +127,7 @@ def _subject(
         prefix_cache_off=cache_off(facts),
         metrics_missing=missing,
         metrics_expected=None if missing is None else max(missing, arm.requests or 0, 1),
-        percentiles=_percentiles(cell),
+        percentiles=percentiles_of(cell),
     )
 
 
@@ -163,7 +146,6 @@ def _arm(
     if side.requests is not None and side.completed is not None:
         missing = max(0, side.requests - side.completed - (side.failed or 0))
     return Arm(
-        values=_values(side, tokens),
         peak_throughput=side.metrics.get("peak_output_throughput") or None,
         tokens=tokens,
         expected_tokens=side.expected_output_tokens,
@@ -182,32 +164,6 @@ def _arm(
         throttled=throttled(facts.get("throttled", (None, None))[at], log.throttled, at),
         denied=log.denied if at else None,
     )
-
-
-def _values(side: ObservedArm, tokens: tuple[float, ...]) -> dict[str, float]:
-    """Metrics under the names the rules use; a figure of 0, or as good as 0, is no figure."""
-    given = {name: value for name, value in side.metrics.items() if value > LEAST}
-    values = {n.removesuffix("_ms"): v for n, v in given.items() if re.match(r"p\d+_.*_ms$", n)}
-    for metric, names in _STAND_INS.items():
-        found = next((given[n] for n in names if n in given), None)
-        if found is not None:
-            values[metric] = found
-    if THROUGHPUT not in values and tokens and side.duration_s:
-        values[THROUGHPUT] = tokens[0] / side.duration_s
-    return values
-
-
-def _effects(baseline: Arm, arm: Arm, noise: float, assumed: float) -> dict[str, Band]:
-    h = ONE_SIDED_95 * noise
-    basis = f"assumed noise {100 * noise:.3g} %"
-    if noise > assumed:
-        basis = f"noise {100 * noise:.3g} % from the reported spread"
-    effects = {}
-    for metric in sorted(baseline.values.keys() & arm.values.keys()):
-        effect = math.log(arm.values[metric] / baseline.values[metric])
-        effect = effect if metric == THROUGHPUT else -effect
-        effects[metric] = Band(estimate=effect, lower=effect - h, upper=effect + h, basis=basis)
-    return effects
 
 
 def _with_loads(
@@ -236,17 +192,3 @@ def _started(ran: bool, log: LogFacts) -> bool | None:
 
 def _text(value: Scalar) -> str | None:
     return None if value is None else str(value)
-
-
-def _percentiles(cell: ObservedCell) -> dict[str, int]:
-    """Percentiles that both sides show, with the requests they rest on where that is known."""
-    requests = [s.completed or s.requests for s in (cell.baseline, cell.speculative)]
-    fewest = min((n for n in requests if n), default=None)
-    if fewest is None:
-        return {}
-    shown = cell.baseline.metrics.keys() & cell.speculative.metrics.keys()
-    return {
-        name.removesuffix("_ms"): fewest
-        for name in sorted(shown)
-        if re.match(r"p9[59]_\w+_ms$", name)
-    }

@@ -92,7 +92,7 @@ def lines_of(result: ObservationResult | Refused) -> Iterator[str]:
     if isinstance(result, Refused):
         return
     yield f"{result.verdict}  {result.id} ({result.file})"
-    yield f"  by an assumed noise of {100 * result.assumed_noise:g} %, not a measured one"
+    yield f"  by {result.noise_basis} of {100 * result.assumed_noise:.3g} %"
     yield from (f"  - {reason}" for reason in result.reasons)
     for found in result.findings:
         if found.state == "TRIGGERED":

@@ -12,6 +12,7 @@ from bundle.errors import InputError
 
 DATA = Path(__file__).parent.parent / "data" / "observations"
 EXPECTED = json.loads((DATA / "expected.json").read_text())
+MADE = json.loads((DATA / "made" / "expected.json").read_text())
 
 
 def report(cells=None, **fields):
@@ -54,6 +55,14 @@ def test_public_reports(name):
     assert result.verdict in EXPECTED[name]["verdicts"]
     wanted = set(EXPECTED[name]["findings"])
     assert not wanted or wanted & fired(result)
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_made_reports(name):
+    """Reports as reviewers write them, one matter each; every finding named must be there."""
+    result = judge_observations((DATA / "made" / f"{name}.json").read_text(), f"{name}.json")
+    assert result.verdict in MADE[name]["verdicts"]
+    assert set(MADE[name]["findings"]) <= fired(result)
 
 
 def test_json_has_the_promised_keys():
@@ -467,6 +476,8 @@ def test_reported_spread_beats_a_smaller_assumption():
     result = judged(report([cell]))
     assert result.verdict == "INCONCLUSIVE"
     assert result.assumed_noise == pytest.approx(0.107, abs=0.001)
+    assert "with the report's own spread of 10.7 %" in result.reasons[0]
+    assert not any("assumed" in reason for reason in result.reasons)
 
 
 def test_chunk_figures_alone_support_nothing():
@@ -506,7 +517,7 @@ def test_settings_of_a_cell_outrank_those_of_the_head():
 
 
 def test_seconds_in_an_arm_become_milliseconds():
-    cell = {"baseline": {"mean_ttft_s": 0.01}, "speculative": {"p50_ttft_s": 0.02}}
+    cell = {"baseline": {"p50_ttft_ms": 10}, "speculative": {"median_ttft_s": 0.02}}
     assert "ttft-regression" in fired(judged(report([cell])))
 
 
@@ -742,3 +753,59 @@ def test_a_figure_that_is_none_is_named(value):
 def test_the_largest_and_smallest_figures_do_not_break_the_judge():
     assert judged(report([timed(1e-8, 1e15)])).verdict == "SHIP"
     assert "no-baseline-timing" in fired(judged(report([timed(1e-300, 100)])))
+
+
+@pytest.mark.parametrize(
+    ("baseline", "speculative"),
+    [
+        ({"request_throughput": 3.1}, {"output_throughput": 400}),
+        ({"mean_tpot_ms": 20}, {"median_tpot_ms": 10}),
+        ({"request_throughput": 3.1}, {"output_tokens": 4000, "duration_s": 10}),
+    ],
+)
+def test_figures_of_different_kinds_are_not_compared(baseline, speculative):
+    result = judged(report([{"baseline": baseline, "speculative": speculative}]))
+    assert result.verdict == "INCONCLUSIVE"
+    evidence = next(f.evidence for f in result.findings if f.id == "no-baseline-timing")
+    assert evidence == "the two sides have no timing in common"
+
+
+def test_the_figure_that_both_sides_have_is_compared():
+    cell = {"baseline": {"request_throughput": 3, "output_throughput": 384},
+            "speculative": {"request_throughput": 4.5}}  # fmt: skip
+    result = judged(report([cell]))
+    assert result.verdict == "SHIP"
+    assert "1.500 times" in result.reasons[0]
+
+
+@pytest.mark.parametrize(("after", "word"), [(1000, "SHIP"), (1800, "INCONCLUSIVE")])
+def test_latency_decides_a_closed_loop_that_reports_nothing_else(after, word):
+    cell = {"baseline": {"mean_e2el_ms": 1800}, "speculative": {"latency_ms": after}}
+    result = judged(report([cell]))
+    assert result.verdict == word
+    assert any("not run: tpot (not reported), output_throughput" in r for r in result.reasons)
+
+
+def test_each_positions_share_gives_the_length_where_nothing_else_does():
+    found = judged(report([{"acceptance": {"per_position": [0.8, 0.5, 0.25]}}])).acceptance
+    assert found["mean_acceptance_length"] == pytest.approx(2.55)
+    assert found["estimated"] == ["length"]
+    nothing = {"acceptance": {"per_position": [0.0, 0.0, 0.0]}}
+    assert "zero-acceptance" in fired(judged(report([nothing])))
+
+
+@pytest.mark.parametrize(
+    ("line", "finding"),
+    [
+        ("prompt_lookup_min=4 must be <= prompt_lookup_max=2", "unsupported-method"),
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied", "unsupported-method"),
+        ("Invalid repository ID or local directory specified: /none", "server-did-not-start"),
+        ("EngineCore crashed at start", "server-did-not-start"),
+        ("the server exited with code 1", "server-did-not-start"),
+        ("[Errno 98] Address already in use", "server-did-not-start"),
+    ],
+)
+def test_known_messages_without_the_word_error(line, finding):
+    result = judged(report(log_lines=[line]))
+    assert finding in fired(result)
+    assert result.verdict == "INVALID"

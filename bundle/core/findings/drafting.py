@@ -81,16 +81,15 @@ def zero_acceptance(s: Subject) -> Outcome:
     if a is None or (a.rate is None and a.length is None):
         drafts = a is not None and a.no_drafts
         return unknown("no drafts: nothing was proposed" if drafts else "acceptance is not known")
-    said = _counts(a)
     rate = a.rate if a.rate is not None else (0.0 if a.length == 1 else None)
-    if rate is None:
-        return clear(f"length {a.length:.2f}, {said}")
-    said = f"acceptance rate {share(rate)}, {said}"
+    figure = f"length {a.length:.2f}" if rate is None else f"acceptance rate {share(rate)}"
+    said = f"{figure}, {_counts(a)}"
     if rate == 0 and a.drafted is not None and a.drafted < FEWEST_ZERO:
         return unknown(f"{said}: too few to tell")
-    if rate == 0 or (rate < NEAR_ZERO and (a.drafted is None or a.drafted >= ENOUGH_DRAFTS)):
+    enough = a.drafted is None or a.drafted >= ENOUGH_DRAFTS
+    if rate is not None and (rate == 0 or (rate < NEAR_ZERO and enough)):
         return triggered(said)
-    pinned = rate >= 1 and max(a.rounds or 0, a.drafted or 0) >= ENOUGH_ROUNDS
+    pinned = _at_maximum(a, s.k) and max(a.rounds or 0, a.drafted or 0) >= ENOUGH_ROUNDS
     return either(pinned, f"{said}: always the maximum" if pinned else said)
 
 
@@ -169,7 +168,16 @@ def implausible_acceptance(s: Subject) -> Outcome:
     faults = [*_impossible(a, s.k)]
     positions = a.per_position or ()
     faults += [f"position {i + 1} is accepted always" for i, p in enumerate(positions) if p >= 1]
+    if not positions and _at_maximum(a, s.k):
+        faults.append("every position is accepted always")
     return either(bool(faults), "; ".join(faults) if faults else f"plausible: {_counts(a)}")
+
+
+def _at_maximum(a: Rates, k: int | None) -> bool:
+    """Whether everything proposed was accepted, by the rate or by a length of k + 1."""
+    if a.rate is not None:
+        return a.rate >= 1
+    return a.length is not None and bool(k) and a.length >= (k or 0) + 0.995
 
 
 def _impossible(a: Rates, k: int | None) -> list[str]:
@@ -181,6 +189,11 @@ def _impossible(a: Rates, k: int | None) -> list[str]:
         faults.append(f"acceptance length {a.length:.2f} with at most {k} draft tokens")
     if a.length is not None and a.length < 1:
         faults.append(f"acceptance length {a.length:.2f}, which is below 1")
+    if a.rounds is not None and a.drafted is not None:
+        if a.rounds > a.drafted > 0:
+            faults.append(f"more rounds than proposed tokens: {_counts(a)}")
+        if k and a.drafted > k * a.rounds:
+            faults.append(f"more than {k} proposed tokens a round: {_counts(a)}")
     positions = a.per_position or ()
     faults += [
         f"position {i + 1} is accepted more often than position {i}"

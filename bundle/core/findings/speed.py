@@ -44,7 +44,7 @@ def _deciding(s: Subject) -> dict[str, Band]:
 def no_baseline_timing(s: Subject) -> Outcome:
     """One side has no timing, so that no effect exists."""
     sides = (("baseline", s.baseline), (s.group, s.arm))
-    bare = [name for name, arm in sides if not any(m in arm.values for m in TIMINGS)]
+    bare = [name for name, arm in sides if not any(ITL not in m for m in arm.values)]
     if bare:
         return triggered("no timing for " + " and ".join(bare))
     both = [m for m in TIMINGS if m in s.baseline.values and m in s.arm.values]

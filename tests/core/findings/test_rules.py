@@ -46,11 +46,15 @@ def acceptance(**fields):
         ({"rate": 0.02, "accepted": 2, "drafted": 100, "rounds": 50}, "CLEAR"),
         ({"rate": 1.0, "accepted": 99, "drafted": 99, "rounds": 99}, "CLEAR"),
         ({"rate": 1.0, "accepted": 100, "drafted": 100, "rounds": 50}, "TRIGGERED"),
+        ({"rate": 1.0}, "CLEAR"),
+        ({"length": 4.0, "rounds": 100}, "TRIGGERED"),
+        ({"length": 4.0, "rounds": 99}, "CLEAR"),
+        ({"length": 3.9, "rounds": 100}, "CLEAR"),
         ({}, "NOT MEASURED"),
     ],
 )
 def test_zero_acceptance(rates, expected):
-    assert state("zero-acceptance", **acceptance(**rates)) == expected
+    assert state("zero-acceptance", k=3, **acceptance(**rates)) == expected
 
 
 @pytest.mark.parametrize(
@@ -77,6 +81,10 @@ def test_low_acceptance(rates, expected):
         ({"length": 0.9}, "below 1"),
         ({"per_position": (0.5, 0.7)}, "more often than position 1"),
         ({"per_position": (1.0, 0.7)}, "position 1 is accepted always"),
+        ({"rate": 1.0}, "every position is accepted always"),
+        ({"length": 4.0}, "every position is accepted always"),
+        ({"rate": 0.5, "accepted": 5, "drafted": 10, "rounds": 11}, "more rounds than"),
+        ({"rate": 0.5, "accepted": 5, "drafted": 10, "rounds": 3}, "more than 3 proposed"),
     ],
 )
 def test_implausible_acceptance(rates, said):
@@ -89,6 +97,12 @@ def test_plausible_acceptance():
     sound = {"rate": 0.5, "length": 2.5, "per_position": (0.8, 0.4, 0.3)}
     assert state("implausible-acceptance", k=3, **acceptance(**sound)) == "CLEAR"
     assert state("implausible-acceptance", k=3, **acceptance(coverage=0.5)) == "NOT MEASURED"
+    counted = {"rate": 0.5, "accepted": 6, "drafted": 12, "rounds": 4}
+    assert state("implausible-acceptance", k=3, **acceptance(**counted)) == "CLEAR"
+    assert state("implausible-acceptance", **acceptance(**counted)) == "CLEAR"
+    assert state("implausible-acceptance", **acceptance(length=9.0)) == "CLEAR"
+    nothing = {"length": 1.0, "accepted": 0, "drafted": 0, "rounds": 5}
+    assert state("implausible-acceptance", k=3, **acceptance(**nothing)) == "CLEAR"
 
 
 @pytest.mark.parametrize(
