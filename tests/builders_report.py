@@ -12,6 +12,8 @@ import msgspec
 
 from bundle.core.bundlefile import BundleFile, Claim
 from bundle.core.comparison import Compared, Comparison, Difference
+from bundle.core.design import planned_runs
+from bundle.core.effects import METRICS, UNITS
 from bundle.core.recipe import (
     Design,
     Engine,
@@ -848,8 +850,10 @@ def matrix(
                 )
                 for n in range(35)
             ]
+    book = recipe(names, jobs, clients, blocks)
     made = msgspec.structs.replace(
         mixed(),
+        cells=_matrix_cells(book),
         target=target,
         verdicts=tuple(verdicts),
         effects=tuple(effects),
@@ -859,5 +863,27 @@ def matrix(
         quality=tuple(msgspec.structs.replace(_quality()[0], group=g) for g in names),
         capacity=tuple(msgspec.structs.replace(_capacity()[1], group=g) for g in names),
     )
-    book = recipe(names, jobs, clients, blocks)
     return made, book, head(), provenance()
+
+
+def _matrix_cells(book: Recipe) -> tuple[CellStats, ...]:
+    """Raw values as the judge leaves them: a value for every start of every metric."""
+    starts: dict[str, list[str]] = {}
+    for run in planned_runs(book):
+        if run.block:
+            starts.setdefault(run.group, []).append(run.folder)
+    return tuple(
+        CellStats(
+            group=group,
+            task=work.task,
+            load=load.label,
+            metric=metric,
+            unit=UNITS.get(metric, "ms"),
+            values=tuple(40.0 + place / 7 for place in range(len(folders))),
+            starts=tuple(folders),
+        )
+        for group, folders in starts.items()
+        for work in book.workloads
+        for load in book.loads
+        for metric in METRICS
+    )

@@ -68,3 +68,15 @@ def full_run_folder(folder: Path) -> Path:
             server = ServerFacts(runner=facts, async_scheduling=True, engine_version="0.32.0")
             write(folder / "runs" / name / "facts.json", server)
     return folder
+
+
+def matrix_folder(
+    folder: Path, tasks: int, groups: int = 6, loads: int = 6, blocks: int = 5
+) -> Path:
+    """A run folder with the full matrix of :func:`tests.builders_report.matrix`."""
+    full_run_folder(folder)
+    results, recipe, head, _ = b.matrix(groups, tasks, loads, blocks)
+    write(folder / "results" / "results.json", results)
+    write(folder / "recipes" / "recipe.json", recipe)
+    write(folder / "bundle.json", head)
+    return folder

@@ -123,8 +123,8 @@ def _source_hash(script: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _whole(table: Table) -> Table:
-    return table
+def _whole(table: Table) -> tuple[Table, ...]:
+    return (table,)
 
 
 def _style(medium: Medium, paper: Paper) -> str:

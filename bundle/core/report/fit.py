@@ -13,7 +13,7 @@ import msgspec
 from bundle.core.report.parts import LONGEST_WORD, Cell, Column, Table
 
 LONGEST_ON_PAPER = 24
-"""Rows; a longer table with a short form is printed in that."""
+"""Rows; of a longer table a short form is printed, if it has one."""
 
 _SMALL = 0.82
 
@@ -27,18 +27,24 @@ def widths(table: Table) -> tuple[float, ...]:
     return tuple(round(100 * want / total, 1) for want in wants)
 
 
-def for_paper(table: Table) -> Table:
-    """The table as it is printed: whole, or its short form with a word on where the rest is."""
-    if len(table.rows) <= LONGEST_ON_PAPER or not table.short:
-        return table
+def for_paper(table: Table) -> tuple[Table, ...]:
+    """The table as it is printed: whole, or what stands for it with a word on where the rest is."""
+    if len(table.rows) <= LONGEST_ON_PAPER:
+        return (table,)
+    if table.paper:
+        return table.paper
+    if not table.short:
+        return (table,)
     said = (
         f"{len(table.short)} of {len(table.rows)} rows, {table.short_words}; all of them are "
         "in the HTML report and in the attached data."
     )
-    return msgspec.structs.replace(
-        table,
-        rows=tuple(table.rows[i] for i in table.short),
-        note=f"{table.note} {said}".strip(),
+    return (
+        msgspec.structs.replace(
+            table,
+            rows=tuple(table.rows[i] for i in table.short),
+            note=f"{table.note} {said}".strip(),
+        ),
     )
 
 

@@ -43,7 +43,8 @@ class Table(Part, frozen=True, kw_only=True):
     """A table; the first cell of a row is its header. ``cards`` stacks rows on narrow screens.
 
     ``short`` are the indices of the rows that paper shows where the whole table is too long for
-    it, and ``short_words`` says which they are; empty means that every row matters.
+    it, and ``short_words`` says which they are; ``paper`` are tables that say the same in less room
+    instead. With neither, every row is printed.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Table(Part, frozen=True, kw_only=True):
     cards: bool = False
     short: tuple[int, ...] = ()
     short_words: str = "those at the target load"
+    paper: tuple[Table, ...] = ()
 
     @property
     def sortable(self) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bundle.core.report.context import Context
+from bundle.core.report.gains import gain_cell, gains_by_load
 from bundle.core.report.metrics import E2EL, THROUGHPUT, TPOT, canonical, short
-from bundle.core.report.numbers import change, interval, noise, quantity
+from bundle.core.report.numbers import noise, quantity
 from bundle.core.report.parts import (
     Block,
     Cell,
@@ -87,6 +88,7 @@ def _main_table(context: Context, task: str, loads: list[str]) -> Table:
         ),
         rows=tuple(rows),
         note="Gain: + is faster; in the second line the 95\u00a0% interval.",
+        paper=gains_by_load(context, task, loads),
     )
 
 
@@ -113,18 +115,6 @@ def _from_to(row: EffectRow | None) -> Cell:
         return Cell(text="not measured", tone="muted")
     base = quantity(row.baseline, "")
     return Cell(text=f"{base} → {quantity(row.value, row.unit)}")
-
-
-def gain_cell(context: Context, row: EffectRow | None) -> Cell:
-    """A gain with its interval and any note."""
-    if row is None or row.ratio is None:
-        return Cell(text="not measured", sub=row.note if row else "", tone="muted")
-    margin = context.results.margin
-    spread = interval(row.lower, row.upper, margin=margin)
-    return Cell(
-        text=change(row.ratio, row.lower, row.upper, margin=margin),
-        sub=f"{spread}; {row.note}" if row.note else spread,
-    )
 
 
 def _other_table(context: Context, task: str, loads: list[str], metrics: list[str]) -> Table:

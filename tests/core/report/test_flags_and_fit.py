@@ -48,10 +48,12 @@ def test_widths_of_an_empty_table() -> None:
 def test_paper_gets_the_short_form_of_a_long_table_and_says_so() -> None:
     rows = tuple((Cell(text=f"{i}"),) for i in range(30))
     long = Table(id="t", caption="", columns=columns("a"), rows=rows, short=(3, 4), note="A note.")
-    made = for_paper(long)
+    (made,) = for_paper(long)
     assert [row[0].text for row in made.rows] == ["3", "4"]
     assert made.note.startswith("A note. 2 of 30 rows, those at the target load")
     brief = msgspec.structs.replace(long, rows=rows[:24])
-    assert for_paper(brief) is brief
+    assert for_paper(brief) == (brief,)
     whole = msgspec.structs.replace(long, short=())
-    assert for_paper(whole) is whole
+    assert for_paper(whole) == (whole,)
+    instead = msgspec.structs.replace(long, paper=(brief,))
+    assert for_paper(instead) == (brief,)
