@@ -27,6 +27,8 @@ BANDWIDTH = {"cpu": 25e9, "cuda": 2.0e12}
 REACHED = {"cpu": 0.27, "cuda": 0.65}
 #: Warming, facts and stopping of one start.
 AROUND_SECONDS = 25.0
+#: Tokens of a reply where the recipe does not say.
+TOKENS = 128
 _GIB = 1024**3
 
 
@@ -58,7 +60,7 @@ def outlook(recipe: Recipe, weights: int, *, items: int, bandwidth: float | None
     groups = {g.name: g for g in expanded_groups(recipe)}
     runs = planned_runs(recipe)
     measured = [run for run in runs if run.block]
-    tokens = recipe.quality.max_tokens or 128
+    tokens = recipe.quality.max_tokens or TOKENS
     one_pass = items * tokens * step / recipe.quality.concurrency
     return Outlook(
         starts=len(runs),
@@ -71,7 +73,7 @@ def outlook(recipe: Recipe, weights: int, *, items: int, bandwidth: float | None
 def _cells(recipe: Recipe, group: Group, step: float) -> float:
     total = 0.0
     for cell in cells(recipe, group):
-        request = cell.output_tokens * step
+        request = (cell.output_tokens or TOKENS) * step
         if cell.request_rate is not None:
             total += cell.requests / cell.request_rate + request
         else:

@@ -71,7 +71,8 @@ def probe(python: Path) -> FoundEngine:
             next_step="name the python of an environment that has vLLM",
         ) from error
     answer = json.loads(done.stdout.splitlines()[-1])
-    found = {canonicalize_name(name): version for name, version in answer["installed"].items()}
+    given: dict[str, str] = answer["installed"]
+    found: dict[str, str] = {canonicalize_name(name): text for name, text in given.items()}
     return FoundEngine(
         installed=found,
         unsupported=unsupported_pairs(answer["requires"], found),

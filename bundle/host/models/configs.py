@@ -51,7 +51,7 @@ def known_facts(recipe: Recipe, file: Path) -> dict[str, ModelFacts]:
     Raises:
         ModelError: a snapshot is here and its configuration is damaged.
     """
-    found = {}
+    found: dict[str, ModelFacts] = {}
     for key, model in recipe.models.items():
         if isinstance(model, HubModel):
             folder = snapshot_folder(model)
