@@ -163,6 +163,10 @@ def rerun(
     models: Annotated[
         Path | None, typer.Option(help="Folder of local snapshots; held against the lock.")
     ] = None,
+    engine_python: Annotated[
+        Path | None, typer.Option(help="Use the engine of this interpreter, recorded, not locked.")
+    ] = None,
+    gpu: Annotated[int | None, typer.Option(min=0, help="The GPU to use, by its index.")] = None,
     trust: Annotated[Path | None, typer.Option(help="Public keys of signers you trust.")] = None,
     include_models: WithModels = False,
     include_wheels: WithWheels = False,
@@ -171,6 +175,7 @@ def rerun(
     """Repeat an archive's experiment and judge every claim against it."""
     from bundle.host.terminal import progress_for
     from bundle.pipeline import make
+    from bundle.stages import consent
     from bundle.stages import rerun as stage
 
     with stage.parent_of(archive, trust=trust) as parent:
@@ -182,16 +187,18 @@ def rerun(
             rounds=rounds,
             groups=_split(groups),
             models=models,
+            engine_python=engine_python,
+            gpu=gpu,
             include_models=include_models,
             include_wheels=include_wheels,
             accept=_split(accept),
         )
-        stage.confirm(
-            stage.what_will_run(parent, request),
+        consent.confirm(
+            consent.what_will_run(parent, request),
             yes=yes,
             ask=typer.confirm,
             show=lambda line: out.print(line, markup=False),
-            strange=stage.strange_locks(parent.payload),
+            strange=consent.strange_locks(parent.payload),
             signed=bool(parent.signed_by),
         )
         with progress_for(out) as progress:

@@ -66,16 +66,24 @@ def recipe(rounds: int = 2) -> Recipe:
 
 
 def measured(
-    folder: Path, *, world: World | None = None, rounds: int = 2, host: Host = HOST
+    folder: Path,
+    *,
+    world: World | None = None,
+    rounds: int = 2,
+    host: Host = HOST,
+    report: bool = False,
 ) -> Path:
-    """Write the run folder; returns it."""
+    """Write the run folder, its report only where a test needs one; returns it."""
     spec = recipe(rounds)
     frozen(folder, spec, recipe_text(rounds), host)
     world = world or World(speed={"ngram": 1.5}, noise=0.005)
     for name in ("baseline", "ngram"):
         world.facts.setdefault(name, {"runner": "V1", "engine_version": "0.32.0"})
     write_runs(folder, spec, world)
-    return headed(folder, spec)
+    headed(folder, spec)
+    if report:
+        render(folder)
+    return folder
 
 
 def frozen(folder: Path, spec: Recipe, text: str, host: Host = HOST) -> None:
@@ -141,14 +149,12 @@ def seal_run(run: Path) -> None:
     write_whole(run / "DONE", "".join(lines))
 
 
-def headed(folder: Path, spec: Recipe, **changes: object) -> Path:
-    """Judge, head and render a run folder."""
+def headed(folder: Path, spec: Recipe, **changes: object) -> None:
+    """Judge and head a run folder."""
     results = judge(folder, narrowed=("groups: ngram",))
     names = tuple(plan.folder for plan in planned_runs(spec))
     digest = sha256_of(folder / "recipes" / "recipe.toml")
     headed_only(folder, spec, names, digest, claims=claims(results), **changes)
-    render(folder)
-    return folder
 
 
 def headed_only(

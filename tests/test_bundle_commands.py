@@ -9,6 +9,7 @@ import pytest
 
 from bundle.__main__ import main
 from tests.bundles import honest
+from tests.end_to_end.short import short_recipe
 from tests.measured import packed
 
 
@@ -89,9 +90,20 @@ def test_a_folder_that_is_no_finished_run(
 def test_a_finished_run_is_sealed_again_to_the_same_archive(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = packed(tmp_path / "made").archive
+    made = packed(tmp_path / "made", report=True).archive
     code, out, _ = command(capsys, "pack", tmp_path / "made" / "run", "--reports", tmp_path / "r")
     assert code == 0
     again = tmp_path / "r" / made.name
     assert again.read_bytes() == made.read_bytes()
     assert [Path(line).suffix for line in out.split()] == [".zst", ".html", ".pdf"]
+
+
+@pytest.mark.parametrize("flag", ["trust-remote-code", "trust-remote"])
+def test_no_recipe_runs_code_that_comes_with_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    recipe = tmp_path / "own.toml"
+    recipe.write_text(short_recipe().replace("[serve.flags]\n", f"[serve.flags]\n{flag} = true\n"))
+    code, _, err = command(capsys, "run", recipe, "--reports", tmp_path / "reports")
+    assert code == 3
+    assert f"--{flag} runs code of a model" in err

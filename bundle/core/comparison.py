@@ -14,8 +14,12 @@ from msgspec import Struct
 
 from bundle.core.bundlefile import BundleFile, Claim
 from bundle.core.claims import REPEAT
+from bundle.core.exact import fewest_equal
 
 Word = Literal["IDENTICAL", "REPRODUCED", "NOT REPRODUCED", "NOT COMPARABLE", "INCONCLUSIVE"]
+OUTPUTS_P = 0.01
+"""Outputs differ beyond what baselines differ by among themselves at this chance or below."""
+
 Outputs = Mapping[tuple[str, str], tuple[int, ...]]
 
 
@@ -111,32 +115,60 @@ def _noise_units(claim: Claim, own: Claim | None) -> float | None:
     return math.log(own.value / claim.value) / claim.noise_sd
 
 
-def compare_outputs(parent: Outputs, own: Outputs) -> Iterator[Compared]:
+def compare_outputs(
+    parent: Outputs, own: Outputs, agreement: tuple[int, int] | None = None
+) -> Iterator[Compared]:
     """Token ids of every reply, group by group.
+
+    Two starts of one configuration need not agree on every greedy output, so the band reaches from
+    all of them down to the smallest share that the parent's own baselines still explain.
 
     Args:
         parent: output token ids by (group, item) of the parent's first start of the group.
         own: the same of the rerun.
+        agreement: how many outputs were equal between baselines of the parent, of how many; None
+            where two were never compared.
     """
     for group in dict.fromkeys(name for name, _ in parent):
         items = [item for name, item in parent if name == group and (group, item) in own]
         equal = sum(parent[group, item] == own[group, item] for item in items)
+        share = equal / len(items) if items else None
+        lower = _lowest(len(items), agreement)
         yield Compared(
             claim=f"outputs/{group}/token ids",
-            word=_outputs_word(equal, len(items)),
+            word=_outputs_word(share, lower),
             parent=None,
-            own=equal / len(items) if items else None,
-            lower=None,
-            upper=None,
+            own=share,
+            lower=lower,
+            upper=None if lower is None else 1.0,
             noise_units=None,
-            reason=f"{equal} of {len(items)} outputs have equal token ids",
+            reason=_outputs_reason(equal, len(items), agreement),
         )
 
 
-def _outputs_word(equal: int, items: int) -> Word:
-    if not items:
+def _lowest(items: int, agreement: tuple[int, int] | None) -> float | None:
+    if not items or agreement is None or not agreement[1]:
+        return None
+    return fewest_equal(items, *agreement, p=OUTPUTS_P) / items
+
+
+def _outputs_word(share: float | None, lower: float | None) -> Word:
+    if share is None:
         return "INCONCLUSIVE"
-    return "IDENTICAL" if equal == items else "NOT REPRODUCED"
+    if share == 1:
+        return "IDENTICAL"
+    if lower is None:
+        return "INCONCLUSIVE"
+    return "REPRODUCED" if share >= lower else "NOT REPRODUCED"
+
+
+def _outputs_reason(equal: int, items: int, agreement: tuple[int, int] | None) -> str:
+    text = f"{equal} of {items} outputs have equal token ids"
+    if equal == items:
+        return text
+    if agreement is None or not agreement[1]:
+        return f"{text}; the parent never compared two starts of one configuration"
+    return f"{text}, {agreement[0]} of {agreement[1]} between baselines of the parent"
 
 
 def contradictions(comparison: Comparison, own: BundleFile) -> Iterator[str]:
@@ -150,8 +182,7 @@ def contradictions(comparison: Comparison, own: BundleFile) -> Iterator[str]:
     for row in comparison.claims:
         claim = mine.get(row.claim)
         if row.claim.startswith("outputs/"):
-            word = _outputs_word(1 if row.own == 1 else 0, 0 if row.own is None else 1)
-            if row.word != word:
+            if row.word != _outputs_word(row.own, row.lower):
                 yield f"{row.claim} is {row.word} with {row.own} of the outputs equal"
         elif row.own != (claim.value if claim else None):
             yield f"{row.claim} says {row.own}, the rerun's claim is not that"

@@ -8,21 +8,19 @@ two independent estimates are joined by their half widths (Zou and Donner 2008, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from bundle.core.bundlefile import Claim
 from bundle.core.claims import REPEAT
-from bundle.core.comparison import Outputs
+from bundle.core.comparison import OUTPUTS_P, Outputs
+from bundle.core.exact import hypergeometric_tail
 from bundle.core.least_squares import t_quantile
-from bundle.core.recipe import Recipe
+from bundle.core.set_up import SetUp, facts_apart
 
 Word = Literal["EQUAL", "WITHIN NOISE", "HIGHER IN B", "LOWER IN B", "DIFFERENT", "NOT JUDGED"]
-_ABSENT = "not recorded"
-_LIKELY = 0.01
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -36,14 +34,6 @@ class Side(Struct, frozen=True, kw_only=True):
     lengths: Mapping[str, tuple[float, ...]] = {}
     outputs: Outputs = {}
     aa: tuple[int, int] | None = None
-
-
-class SetUp(Struct, frozen=True, kw_only=True):
-    """One thing that was not the same on both sides."""
-
-    what: str
-    a: str
-    b: str
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -71,40 +61,6 @@ class TwoBundles(Struct, frozen=True, kw_only=True):
     b: str
     set_up: tuple[SetUp, ...]
     claims: tuple[Row, ...]
-
-
-def recipe_differences(a: Recipe, b: Recipe) -> tuple[SetUp, ...]:
-    """Every key in which two recipes differ; two bundles are comparable only if none does."""
-    return facts_apart(leaves(msgspec.to_builtins(a)), leaves(msgspec.to_builtins(b)))
-
-
-def facts_apart(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[SetUp, ...]:
-    """Facts that are not equal, in the order of ``a``, then what only ``b`` has."""
-    return tuple(
-        SetUp(what=name, a=a.get(name, _ABSENT), b=b.get(name, _ABSENT))
-        for name in dict.fromkeys([*a, *b])
-        if a.get(name) != b.get(name)
-    )
-
-
-def leaves(value: Any, path: str = "") -> dict[str, str]:
-    """Dotted path -> value of every leaf. Elements that have a name go by it."""
-    if isinstance(value, dict) and value:
-        pairs: Iterable[tuple[str, Any]] = value.items()
-    elif isinstance(value, list | tuple) and value:
-        pairs = ((_label(one, i), one) for i, one in enumerate(value))
-    else:
-        return {path: "none" if value is None else str(value)}
-    return {
-        name: leaf
-        for key, one in pairs
-        for name, leaf in leaves(one, f"{path}.{key}" if path else str(key)).items()
-    }
-
-
-def _label(value: Any, index: int) -> str:
-    named = value.get("name") or value.get("task") if isinstance(value, dict) else None
-    return str(named or index)
 
 
 def compare(a: Side, b: Side) -> TwoBundles:
@@ -257,17 +213,7 @@ def _same_texts(equal: int, items: int, aa: tuple[int, int]) -> tuple[Word, str]
         return "NOT JUDGED", "two starts of one configuration were never compared"
     chance = hypergeometric_tail(items - equal, items, aa[1] - aa[0], aa[1])
     shown = f"between baselines of one bundle {aa[0]} of {aa[1]} are, p = {chance:.2g}"
-    return ("DIFFERENT" if chance <= _LIKELY else "WITHIN NOISE"), shown
-
-
-def hypergeometric_tail(bad: int, items: int, others_bad: int, others: int) -> float:
-    """Fisher's exact one-sided p: as many or more of the bad fall on the first group by chance."""
-    total, drawn = items + others, bad + others_bad
-    ways = math.comb(total, drawn)
-    most = min(drawn, items)
-    return (
-        sum(math.comb(items, k) * math.comb(others, drawn - k) for k in range(bad, most + 1)) / ways
-    )
+    return ("DIFFERENT" if chance <= OUTPUTS_P else "WITHIN NOISE"), shown
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -11,13 +11,13 @@ from bundle.core.bundlefile import BundleFile
 from bundle.core.design import expanded_groups
 from bundle.core.recipe import Recipe
 from bundle.core.recipe_reading import parse_recipe
-from bundle.core.results import Results
-from bundle.core.two_bundles import Row, SetUp, Side, TwoBundles, recipe_differences, summary
+from bundle.core.set_up import SetUp, recipe_differences
+from bundle.core.two_bundles import Row, Side, TwoBundles, summary
 from bundle.core.two_bundles import compare as compare_sides
 from bundle.errors import BundleError, UsageError
 from bundle.host.folders import read_json
-from bundle.stages.judge import RESULTS, read_evidence
-from bundle.stages.set_up import facts_of, output_ids
+from bundle.stages.judge import read_evidence
+from bundle.stages.set_up import agreement_of, facts_of, output_ids
 from bundle.stages.verify import Request, opened
 
 _SHOWN = 5
@@ -83,16 +83,13 @@ def _require_one_recipe(a: Path, one: Path, b: Path, other: Path) -> None:
 
 def _side(payload: Path, source: Path) -> Side:
     head = read_json(payload / "bundle.json", BundleFile)
-    results = read_json(payload / RESULTS, Results)
-    equal = [(q.aa_identical, q.aa_compared) for q in results.quality if q.aa_compared]
     return Side(
         name=source.name.removesuffix(".tar.zst"),
         facts=facts_of(payload),
         claims=head.claims,
         lengths=_lengths(payload),
         outputs=output_ids(payload),
-        # The baselines of a bundle are compared once, whatever the group beside them.
-        aa=max(((e or 0, c) for e, c in equal if c), key=lambda pair: pair[1], default=None),
+        aa=agreement_of(payload),
     )
 
 

@@ -28,6 +28,7 @@ from bundle.core.records import RunRecord
 from bundle.core.results import Results
 from bundle.core.started import narrowing_problem, vector_problem
 from bundle.core.tolerance import apart, tables_apart
+from bundle.errors import BundleError
 from bundle.host.folders import read_json
 from bundle.host.hashing import sha256_of
 from bundle.host.renderer import renderer_versions, same_code
@@ -39,6 +40,10 @@ from bundle.stages.report import COMPARISON, render
 RENDERER = "system/renderer.json"
 _SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _MADE = ("results.json", "cells.csv")
+#: The records of a day-long run have some tens of MiB.
+MAX_RECORD_BYTES = 256 << 20
+#: Copies of published files; no number comes from them.
+_PUBLISHED = ("models", "wheels", "code")
 
 
 def recompute(payload: Path) -> Outcome:
@@ -66,6 +71,7 @@ def claims_apart(payload: Path) -> tuple[str, ...]:
 @contextmanager
 def _judged_again(payload: Path) -> Iterator[Path]:
     """A copy of the raw records with the results that they give."""
+    _require_readable(payload)
     with tempfile.TemporaryDirectory() as scratch:
         again = Path(scratch) / "payload"
         shutil.copytree(payload, again, ignore=_left_out)
@@ -81,9 +87,25 @@ def _claims_apart(again: Path) -> Iterator[str]:
     yield from _head_differences(again, head, recipe)
 
 
+def _require_readable(payload: Path) -> None:
+    """Refuse records that would only serve to fill memory: each is read whole.
+
+    Raises:
+        BundleError: there is one.
+    """
+    for path in payload.rglob("*"):
+        folder = path.relative_to(payload).parts[0]
+        if folder not in _PUBLISHED and path.is_file() and path.stat().st_size > MAX_RECORD_BYTES:
+            raise BundleError(
+                f"expected records of up to {MAX_RECORD_BYTES} bytes, found {path.stat().st_size}",
+                where=str(path.relative_to(payload)),
+                next_step="no run of this tool writes such a record; do not use the bundle",
+            )
+
+
 def _left_out(folder: str, names: list[str]) -> list[str]:
     """What the numbers do not come from: what is made again, and copies of published files."""
-    made = {"results", "report", "models", "wheels", "code"}
+    made = {"results", "report", *_PUBLISHED}
     return [name for name in names if name in made and (Path(folder) / "bundle.json").exists()]
 
 

@@ -12,7 +12,8 @@ from bundle.core.manifest import parse_manifest
 from bundle.core.models import ModelLock
 from bundle.core.recipe import Recipe
 from bundle.core.records import Reply, ServerFacts
-from bundle.core.two_bundles import leaves
+from bundle.core.results import Results
+from bundle.core.set_up import leaves
 from bundle.host.folders import read_json, records
 from bundle.host.system import Host
 
@@ -162,3 +163,12 @@ def output_ids(payload: Path) -> Outputs:
             if reply.token_ids is not None:
                 found.setdefault((group, reply.item), reply.token_ids)
     return found
+
+
+def agreement_of(payload: Path) -> tuple[int, int] | None:
+    """How many outputs were equal between baselines of one block, of how many; None if none."""
+    results = read_json(payload / "results" / "results.json", Results)
+    pairs = [(row.aa_identical or 0, row.aa_compared or 0) for row in results.quality]
+    # The baselines are the same beside whatever group: the row that compared most says most.
+    most = max(pairs, key=lambda pair: pair[1], default=(0, 0))
+    return most if most[1] else None

@@ -109,12 +109,37 @@ def test_output_claims_are_judged_on_token_ids_alone() -> None:
     rows = list(compare_outputs(parent, own))
     assert [(r.word, r.own) for r in rows] == [
         ("IDENTICAL", 1.0),
-        ("NOT REPRODUCED", 0.0),
+        ("INCONCLUSIVE", 0.0),
         ("INCONCLUSIVE", None),
     ]
     assert rows[0].reason == "2 of 2 outputs have equal token ids"
-    assert summary(rows) == {"IDENTICAL": 1, "NOT REPRODUCED": 1, "INCONCLUSIVE": 1}
+    assert "never compared two starts" in rows[1].reason
+    assert summary(rows) == {"IDENTICAL": 1, "INCONCLUSIVE": 2}
     assert summary([rows[0], rows[0]]) == {"IDENTICAL": 2}
+
+
+@pytest.mark.parametrize(
+    ("equal", "agreement", "expected"),
+    [
+        (40, (40, 40), "IDENTICAL"),
+        (36, (40, 40), "REPRODUCED"),
+        (33, (40, 40), "NOT REPRODUCED"),
+        (33, (34, 40), "REPRODUCED"),
+        (33, (0, 0), "INCONCLUSIVE"),
+        (33, None, "INCONCLUSIVE"),
+    ],
+)
+def test_outputs_are_graded_by_what_the_parents_baselines_differ_by(
+    equal: int, agreement: tuple[int, int] | None, expected: str
+) -> None:
+    parent = {("g", f"{i}"): (i,) for i in range(40)}
+    own = {key: ids if i < equal else (-1,) for i, (key, ids) in enumerate(parent.items())}
+    (row,) = compare_outputs(parent, own, agreement)
+    assert (row.word, row.own) == (expected, equal / 40)
+    assert (row.lower is None) is (not agreement or not agreement[1])
+    assert f"{equal} of 40 outputs" in row.reason
+    found = Comparison(parent="abc", differences=(), claims=(row,))
+    assert list(contradictions(found, replace(head(), parent="abc"))) == []
 
 
 def test_differences_name_both_sides_and_what_only_one_has() -> None:

@@ -8,21 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from scipy.stats import fisher_exact
 
 from bundle.core.bundlefile import Claim
 from bundle.core.least_squares import t_quantile
-from bundle.core.two_bundles import (
-    Row,
-    SetUp,
-    Side,
-    compare,
-    facts_apart,
-    hypergeometric_tail,
-    leaves,
-    recipe_differences,
-    summary,
-)
+from bundle.core.set_up import SetUp, facts_apart, leaves, recipe_differences
+from bundle.core.two_bundles import Row, Side, compare, summary
 from tests import builders as made
 
 
@@ -158,15 +148,6 @@ def test_outputs_against_what_baselines_differ_among_themselves() -> None:
     assert "20 of 40 outputs have equal token ids" in found.reason
     assert "40 of 40" in found.reason
     assert compare(outputs(0), side()).claims == ()
-
-
-@given(st.integers(1, 12), st.integers(1, 12), st.data())
-def test_the_tail_is_fishers_exact_one(items: int, others: int, data: st.DataObject) -> None:
-    bad = data.draw(st.integers(0, items))
-    worse = data.draw(st.integers(0, others))
-    table = [[bad, items - bad], [worse, others - worse]]
-    expected = fisher_exact(table, alternative="greater").pvalue
-    assert hypergeometric_tail(bad, items, worse, others) == pytest.approx(expected)
 
 
 def test_recipes_differ_by_key() -> None:

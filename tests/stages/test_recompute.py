@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from bundle.core.comparison import Comparison
+from bundle.errors import BundleError
 from bundle.host import renderer
 from bundle.host.folders import write_json
 from bundle.stages import recompute as stage
@@ -17,10 +18,12 @@ from bundle.stages.recompute import RENDERER, recompute
 from bundle.stages.rerun import COMPARISON
 from tests.measured import edit_json, measured
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return measured(tmp_path_factory.mktemp("v3") / "run")
+    return measured(tmp_path_factory.mktemp("v3") / "run", report=True)
 
 
 @pytest.fixture(autouse=True)
@@ -164,6 +167,13 @@ def test_other_code_cannot_hold_the_level(folder: Path, monkeypatch: pytest.Monk
     found = recompute(folder)
     assert found.differences == ()
     assert "rendered by other code" in found.unchecked
+
+
+def test_a_record_that_only_fills_memory_is_not_read(folder: Path) -> None:
+    with (folder / "runs" / "1" / "1-ngram" / "server.log").open("wb") as out:
+        out.truncate(stage.MAX_RECORD_BYTES + 1)
+    with pytest.raises(BundleError, match=r"server\.log: expected records of up to"):
+        recompute(folder)
 
 
 def test_code(whole: Path, tmp_path: Path) -> None:

@@ -13,17 +13,9 @@ from bundle.core.comparison import Comparison
 from bundle.errors import BundleError, EngineError, RecipeError, UsageError
 from bundle.host.folders import read_json
 from bundle.stages import rerun as stage
+from bundle.stages.consent import confirm, strange_locks, what_will_run
 from bundle.stages.engine_locks import LOCKS
-from bundle.stages.rerun import (
-    COMPARISON,
-    Parent,
-    confirm,
-    parent_of,
-    request_for,
-    require_runnable,
-    strange_locks,
-    what_will_run,
-)
+from bundle.stages.rerun import COMPARISON, Parent, parent_of, request_for, require_runnable
 from bundle.stages.sign import sign
 from tests.builders import World
 from tests.host.test_signature import keypair, never
@@ -87,6 +79,19 @@ def test_what_narrows_says_so(parent: Parent, tmp_path: Path) -> None:
     assert f"models: from {tmp_path}, else from their own sources; every file is hashed" in lines
     with pytest.raises(UsageError, match="the recipe has"):
         list(what_will_run(parent, request_for(parent, reports=tmp_path, groups=("draft",))))
+
+
+def test_an_engine_that_is_there_is_said_to_be_taken_as_it_is(
+    parent: Parent, tmp_path: Path
+) -> None:
+    request = request_for(parent, reports=tmp_path, engine_python=Path("/opt/python"), gpu=1)
+    assert request.gpu == 1
+    assert "engine cpu: /opt/python as it is: recorded, not locked" in list(
+        what_will_run(parent, request)
+    )
+    edit_json(parent.payload / "locks" / "engines.json", cpu={"locked": False})
+    lines = list(what_will_run(parent, request_for(parent, reports=tmp_path)))
+    assert any("built by the tool's own lock" in line for line in lines)
 
 
 def test_another_k_is_refused_as_another_recipe(parent: Parent) -> None:
