@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import warnings
@@ -53,7 +54,7 @@ def write_pdf(
         for name, content in attachments.items()
     ]
     fetcher = _Fetcher(charts)
-    with _fixed_time(when), _quiet():
+    with _fixed_time(when), _quiet(), _without_collection():
         document = weasyprint.HTML(string=html, url_fetcher=fetcher, media_type="print")
         try:
             made: bytes = document.write_pdf(
@@ -136,6 +137,21 @@ def _fixed_time(when: datetime) -> Iterator[None]:
             del os.environ["SOURCE_DATE_EPOCH"]
         else:
             os.environ["SOURCE_DATE_EPOCH"] = before
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep the cycle collector from walking a layout tree that only grows: a quarter of the time.
+
+    The tree is freed at the next collection after the document is made.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @contextlib.contextmanager

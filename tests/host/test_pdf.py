@@ -1,6 +1,7 @@
 """The PDF: archival, tagged, its data attached, nothing fetched."""
 
 import builtins
+import gc
 import io
 from typing import Any
 
@@ -99,6 +100,23 @@ def test_an_address_outside_ends_the_rendering(address: str) -> None:
             created="2026-11-30T21:04:05Z",
             identifier=b"0" * 16,
         )
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_cycle_collector_is_left_as_it_was(on: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if on else gc.disable)()
+    try:
+        write_pdf(
+            '<html lang="en"><title>t</title><p>x</p>',
+            charts={},
+            attachments={},
+            created="2026-11-30T21:04:05Z",
+            identifier=b"0" * 16,
+        )
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_without_pango_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
