@@ -799,13 +799,14 @@ def test_each_positions_share_gives_the_length_where_nothing_else_does():
     [
         ("prompt_lookup_min=4 must be <= prompt_lookup_max=2", "unsupported-method"),
         ("RuntimeError: mat1 and mat2 shapes cannot be multiplied", "unsupported-method"),
+        ("ValueError: 1 validation error for SpeculativeConfig", "unsupported-method"),
         ("Invalid repository ID or local directory specified: /none", "server-did-not-start"),
         ("EngineCore crashed at start", "server-did-not-start"),
         ("the server exited with code 1", "server-did-not-start"),
         ("[Errno 98] Address already in use", "server-did-not-start"),
     ],
 )
-def test_known_messages_without_the_word_error(line, finding):
+def test_known_messages_and_refused_settings(line, finding):
     result = judged(report(log_lines=[line]))
     assert finding in fired(result)
     assert result.verdict == "INVALID"
