@@ -11,9 +11,7 @@ from msgspec import Struct
 
 from bundle.core.report.context import Context
 from bundle.core.report.markdown import markdown
-from bundle.core.report.tidy import tidy
 from bundle.errors import BundleError, UsageError
-from bundle.host import tables
 from bundle.host.folders import write_whole
 from bundle.host.html import Paper
 from bundle.stages.report import Report, paper_named, read_report
@@ -49,15 +47,28 @@ def _json(job: Job) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
+def _csv(job: Job) -> bytes:
+    # pandas and SciPy come with these two forms: a second that the page need not wait for.
+    from bundle.core.report.tidy import tidy
+    from bundle.host import tables
+
+    return tables.csv(tidy(job.report.source.results, job.report.source.recipe))
+
+
+def _parquet(job: Job) -> bytes:
+    from bundle.core.report.tidy import tidy
+    from bundle.host import tables
+
+    return tables.parquet(tidy(job.report.source.results, job.report.source.recipe))
+
+
 FORMATS: Mapping[str, Callable[[Job], bytes]] = {
     "html": lambda job: job.report.html().encode(),
     "pdf": lambda job: job.report.pdf(job.paper),
     "md": _markdown,
     "json": _json,
-    "csv": lambda job: tables.csv(tidy(job.report.source.results, job.report.source.recipe)),
-    "parquet": lambda job: tables.parquet(
-        tidy(job.report.source.results, job.report.source.recipe)
-    ),
+    "csv": _csv,
+    "parquet": _parquet,
 }
 """Every form by the name that ``--format`` and the file's ending have."""
 
