@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -12,12 +13,15 @@ import msgspec
 import pytest
 
 from bundle.core.design import serve_vector
+from bundle.core.divergences import Question
 from bundle.core.fit import fit_problems
 from bundle.core.metrics import increase, parse_metrics
+from bundle.core.quality_pass import Chat, ChatItem
 from bundle.core.recipe import DirectoryModel, Group, Recipe, Speculative
 from bundle.core.recipe_reading import parse_recipe
 from bundle.host import serving_env
 from bundle.host.engine import EngineEnv, ensure_engine
+from bundle.host.http_client import ask_again, chat_pass
 from bundle.host.leftovers import STATE_FILE
 from bundle.host.models import materialise
 from bundle.host.models.fitting import read_facts
@@ -48,6 +52,24 @@ MIMO = {
 }
 
 
+ITEM = ChatItem(
+    id="q",
+    kind="arithmetic",
+    task="chat",
+    messages=(("user", "Say something."),),
+    max_tokens=24,
+)
+CHAT = Chat(
+    model="spec-demo",
+    concurrency=1,
+    seed=42,
+    timeout=120,
+    max_tokens=None,
+    template={},
+    speculative=True,
+)
+
+
 @pytest.fixture(scope="module")
 def engine() -> EngineEnv:
     return ensure_engine("cpu", report=print)
@@ -60,11 +82,10 @@ def smol(engine: EngineEnv) -> tuple[Recipe, Path]:
     return recipe, paths["target"]
 
 
-@pytest.fixture
-def mimo(smol: tuple[Recipe, Path], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def mimo(smol: tuple[Recipe, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny model's folder: the configuration, and SmolLM2's tokenizer."""
-    folder = tmp_path / "mimo"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("mimo")
     (folder / "config.json").write_text(json.dumps(MIMO))
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         shutil.copyfile(smol[1] / name, folder / name)
@@ -88,11 +109,17 @@ def test_smollm2_has_no_layers_for_it(smol: tuple[Recipe, Path]) -> None:
     assert "method mtp needs a model with MTP layers" in problem
 
 
-def test_a_model_with_the_layer_fits_and_is_served(
-    engine: EngineEnv, smol: tuple[Recipe, Path], mimo: Path, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def server(
+    engine: EngineEnv,
+    smol: tuple[Recipe, Path],
+    mimo: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Server]:
+    """The tiny model, served with one token of its own layer a round."""
     recipe = _recipe(smol[0], mimo)
     assert fit_problems(recipe, read_facts(recipe, {"target": mimo})) == ()
+    folder = tmp_path_factory.mktemp("served")
     port = free_port()
     vector = serve_vector(recipe, MTP, port=port, models={"target": str(mimo)})
     libraries = serving_env.preloads("cpu", engine.bin.parent / "lib")
@@ -100,28 +127,52 @@ def test_a_model_with_the_layer_fits_and_is_served(
         argv=(str(engine.python), str(engine.bin / "vllm"), *vector),
         env={
             **serving_env.base_environment(os.environ),
-            **serving_env.cache_variables(tmp_path / "cache"),
+            **serving_env.cache_variables(folder / "cache"),
             **serving_env.preload_variable(libraries),
             **recipe.serve.env,
         },
-        log=tmp_path / "server.log",
-        state=tmp_path / STATE_FILE,
+        log=folder / "server.log",
+        state=folder / STATE_FILE,
         port=port,
         ready_seconds=600,
     )
-    asked = {
-        "model": "spec-demo",
-        "messages": [{"role": "user", "content": "Say something."}],
-        "max_tokens": 24,
-        "temperature": 0,
-    }
-    with Server(spec) as server, httpx.Client(base_url=server.base_url, trust_env=False) as client:
-        answer = client.post("/v1/chat/completions", json=asked, timeout=120).json()
-        page = parse_metrics(client.get("/metrics", timeout=30).text)
-    found = answer["metrics"]["speculative_decoding"]
-    assert found["num_spec_tokens"] == 1
-    rounds = found["num_spec_steps"]
-    assert rounds > 0
-    assert found["num_draft_tokens"] == rounds, "one token a round"
-    assert sum(found["acceptance_histogram"]) == rounds
-    assert increase(parse_metrics(""), page).rounds == rounds
+    with Server(spec) as running:
+        yield running
+
+
+def test_a_model_with_the_layer_fits_and_is_served(server: Server) -> None:
+    with httpx.Client(base_url=server.base_url, trust_env=False) as client:
+        before = parse_metrics(client.get("/metrics", timeout=30).text)
+        (reply,) = chat_pass(server.base_url, [ITEM], CHAT)
+        after = parse_metrics(client.get("/metrics", timeout=30).text)
+    assert reply.error is None
+    found = reply.speculative
+    assert found is not None
+    assert found.rounds > 0
+    assert found.drafted == found.rounds, "one token a round"
+    assert len(found.histogram) == 2
+    assert sum(found.histogram) == found.rounds
+    assert increase(before, after).rounds == found.rounds
+
+
+def test_the_real_server_tells_its_two_best_tokens_at_a_place(server: Server) -> None:
+    (reply,) = chat_pass(server.base_url, [ITEM], CHAT)
+    assert reply.token_ids is not None
+    question = Question(
+        item=ITEM,
+        prompt_sha256=reply.prompt_sha256,
+        prefix=reply.token_ids[:6],
+        baseline_token=reply.token_ids[6],
+        tokens={"other": None},
+    )
+    again, refused = ask_again(
+        server.base_url,
+        [question, msgspec.structs.replace(question, prompt_sha256="0" * 64)],
+        CHAT,
+    )
+    assert not isinstance(again, str), again
+    (best, first), (second, less) = again
+    assert best == reply.token_ids[6], "greedy: what it wrote is its best"
+    assert best != second
+    assert less <= first <= 0
+    assert refused == "the server renders another prompt than the one that was answered"
