@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ MACHINE_CLASS = "machine class"
 ENGINE = "engine"
 #: Without these two alike no speed is held against another.
 SPEED = (MACHINE_CLASS, ENGINE)
+#: Where a function lies in memory, in a configuration that prints one.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 #: Leaves of the resolved configuration that differ between two starts of one configuration.
 _OF_THE_START = ("instance_id", "port", "data_parallel_master_port", "master_port")
 
@@ -151,7 +154,7 @@ def _servers(payload: Path) -> Iterator[tuple[str, str]]:
             yield f"server {group}: {name}", str(value)
         for name, leaf in leaves(facts.config or {}).items():
             if name.rpartition(".")[2] not in _OF_THE_START:
-                yield f"server {group}: {name}", leaf
+                yield f"server {group}: {name}", _ADDRESS.sub("", leaf)
 
 
 def output_ids(payload: Path) -> Outputs:

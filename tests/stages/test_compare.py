@@ -50,6 +50,16 @@ def test_a_bundle_against_itself_shows_no_difference(sides: tuple[Path, Path]) -
     assert "set-up: no difference" in list(lines_of(found))
 
 
+def test_addresses_and_ports_of_one_start_are_no_set_up(tmp_path: Path) -> None:
+    for number in (1, 2):
+        config = {"hook": f"<function f at 0x7f{number}>", "port": 8000 + number, "seqs": number}
+        facts = {"runner": "V1", "config": config}
+        world = World(facts={"baseline": facts, "ngram": facts})
+        measured(tmp_path / f"{number}", world=world)
+    found = compare(tmp_path / "1", tmp_path / "2")
+    assert {d.what for d in found.set_up} == {"server baseline: seqs", "server ngram: seqs"}
+
+
 def test_one_block_is_never_judged(tmp_path: Path) -> None:
     short = measured(tmp_path / "a", rounds=1)
     found = compare(short, short)
