@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from bundle.core.report.context import Context
 from bundle.core.report.parts import Block, Cell, Section, Table, Tone, columns
 from bundle.core.report.text import clip, counted, listed
-from bundle.core.report.words import load_words
+from bundle.core.report.words import range_words
 from bundle.core.results import Advice, Finding
 
 _EFFECTS = {
@@ -44,7 +44,7 @@ def section(context: Context) -> Section:
         title="Debugging checklist",
         lead=(_summary(findings),),
         blocks=(
-            *_triggered(triggered),
+            *_triggered(context, triggered),
             *_short("not-measured", "Could not be checked", findings, "NOT MEASURED"),
             *_short("clear", "Checked and clear", findings, "CLEAR"),
         ),
@@ -66,37 +66,70 @@ def _summary(findings: tuple[Finding, ...]) -> str:
     )
 
 
-def _place(finding: Finding) -> str:
-    where = [finding.task or "", load_words(finding.load) if finding.load else ""]
-    return ", ".join(part for part in where if part)
+def _merged(findings: list[Finding]) -> list[list[Finding]]:
+    """Findings of one rule with the same evidence belong together, wherever they were seen."""
+    found: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.id, finding.effect, finding.evidence)
+        found.setdefault(key, []).append(finding)
+    return list(found.values())
 
 
-def _triggered(findings: list[Finding]) -> tuple[Block, ...]:
+def _where(findings: list[Finding]) -> Cell:
+    """Every group, task and load of findings with the same evidence."""
+    places: dict[str, dict[str, list[str]]] = {}
+    for finding in findings:
+        loads = places.setdefault(finding.group, {}).setdefault(finding.task or "", [])
+        loads += [finding.load] if finding.load else []
+    said = {group: _tasks(tasks) for group, tasks in places.items()}
+    if len(set(said.values())) == 1:
+        return Cell(text=listed(list(said)), sub=next(iter(said.values())))
+    spelled = (f"{group}: {text}" for group, text in said.items())
+    return Cell(text=listed(list(said)), sub="; ".join(spelled))
+
+
+def _tasks(tasks: dict[str, list[str]]) -> str:
+    parts = (
+        ", ".join([*([task] if task else []), *([range_words(loads)] if loads else [])])
+        for task, loads in tasks.items()
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def _triggered(context: Context, findings: list[Finding]) -> tuple[Block, ...]:
     if not findings:
         return ()
+    merged = _merged(findings)
+    target = context.results.target
     table = Table(
         id="triggered-table",
-        caption="Findings that were triggered",
+        caption="Findings that were triggered; places with the same evidence stand together",
         columns=columns("Finding", "Where", "Evidence", "Check first", "Then check"),
         rows=tuple(
             (
                 Cell(
-                    text=finding.id,
-                    sub=_EFFECTS[finding.effect],
-                    tone=_TONES.get(finding.effect, "plain"),
+                    text=one[0].id,
+                    sub=_EFFECTS[one[0].effect],
+                    tone=_TONES.get(one[0].effect, "plain"),
                 ),
-                Cell(text=finding.group, sub=_place(finding)),
-                Cell(text=clip(finding.evidence)),
-                Cell(text=finding.check_first or "-"),
-                Cell(text=finding.then_check or "-"),
+                _where(one),
+                Cell(text=clip(one[0].evidence)),
+                Cell(text=one[0].check_first or "-"),
+                Cell(text=one[0].then_check or "-"),
             )
-            for finding in findings
+            for one in merged
         ),
+        short=tuple(
+            i for i, one in enumerate(merged) if any(f.load in (None, target) for f in one)
+        ),
+        short_words="those at the target load or of a whole group",
         cards=True,
     )
     return (Block(id="triggered", title="Triggered", tables=(table,)),)
 
 
+# What is clear needs less room than what could not be looked at.
+_LONGEST = {"NOT MEASURED": 600, "CLEAR": 240}
 _CAPTIONS = {
     "NOT MEASURED": "Rules that had nothing to look at",
     "CLEAR": "Rules that ran and found nothing",
@@ -120,7 +153,7 @@ def _short(anchor: str, title: str, findings: Iterable[Finding], state: str) -> 
             (
                 Cell(text=rule),
                 Cell(text=f"{sum(len(places) for places in evidence.values()):,}"),
-                Cell(text=clip(_evidence(evidence))),
+                Cell(text=clip(_evidence(evidence), _LONGEST[state])),
             )
             for rule, evidence in rules.items()
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -18,16 +18,23 @@ _MOST_LOADS = 8
 """Columns that a page has room for beside the group's."""
 
 
-def gain_cell(context: Context, row: EffectRow | None) -> Cell:
-    """A gain with its interval and any note."""
+def gain_cell(context: Context, row: EffectRow | None, *, said: str = "") -> Cell:
+    """A gain with its interval and any note, unless the note is ``said`` elsewhere."""
+    note = row.note if row is not None and row.note != said else ""
     if row is None or row.ratio is None:
-        return Cell(text="not measured", sub=row.note if row else "", tone="muted")
+        return Cell(text="not measured", sub=note, tone="muted")
     margin = context.results.margin
     spread = interval(row.lower, row.upper, margin=margin)
     return Cell(
         text=change(row.ratio, row.lower, row.upper, margin=margin),
-        sub=f"{spread}; {row.note}" if row.note else spread,
+        sub=f"{spread}; {note}" if note else spread,
     )
+
+
+def shared_note(rows: Iterable[EffectRow | None]) -> str:
+    """The note that several rows have, all of them: it need not stand in every cell."""
+    notes = [row.note for row in rows if row is not None]
+    return notes[0] if len(notes) > 1 and len(set(notes)) == 1 else ""
 
 
 def gains_by_load(context: Context, task: str, loads: Sequence[str]) -> tuple[Table, ...]:

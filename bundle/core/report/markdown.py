@@ -18,9 +18,10 @@ from bundle.core.report.text import clip, counted, listed, visible
 from bundle.core.report.words import by_verdict, decision, is_rate
 from bundle.core.results import VerdictRow
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>()+\-.!|~&:])")
-# GitHub turns these into mentions and links to issues even where they are escaped.
-_LINKS = re.compile(r"([@#])(?=\w)")
+_MARKS = re.compile(r"([\\`*_\[\]<|~&])")
+# Bare addresses become links, and on GitHub names and numbers too, even where they are escaped.
+_ADDRESSES = re.compile(r"\b(https?|ftp)://|\b(www)\.", re.IGNORECASE)
+_MENTIONS = re.compile(r"([@#])(?=\w)")
 
 
 def markdown(context: Context, *, archive: str) -> str:
@@ -48,7 +49,8 @@ def escaped(text: str) -> str:
     """Text on one line in which nothing is mark-up."""
     flat = " ".join(visible(text).split())
     marked = _MARKS.sub(r"\\\1", flat)
-    return _LINKS.sub(r"\1&#8203;", marked)
+    unlinked = _ADDRESSES.sub(lambda m: rf"{m[1]}\://" if m[1] else rf"{m[2]}\.", marked)
+    return _MENTIONS.sub(r"\1&#8203;", unlinked)
 
 
 def _answers(context: Context) -> Iterator[str]:
@@ -102,7 +104,8 @@ def _because(row: VerdictRow) -> str:
     if row.verdict == "INVALID" or not row.reasons:
         return ""
     said = decision(row, 0.0)
-    return "".join(f" {escaped(x.rstrip('.'))}." for x in row.reasons if x not in said)
+    reasons = [x.rstrip(".") for x in row.reasons if x not in said]
+    return "".join(f" {escaped(x[:1].upper() + x[1:])}." for x in reasons)
 
 
 def _origin(context: Context) -> Iterator[str]:
@@ -110,7 +113,7 @@ def _origin(context: Context) -> Iterator[str]:
     versions = listed(list(own.engine_versions or (context.recipe.engine.version,)))
     machine = own.gpu[0][1] if own.gpu else own.host[0][1] if own.host else NOT_RECORDED
     models = listed(
-        [f"{m.role} {m.source} {(m.revision or 'no revision')[:12]}" for m in own.models],
+        [f"{m.role} {m.source} {(m.revision or '')[:12]}".rstrip() for m in own.models],
         NOT_RECORDED,
     )
     runs = f"{counted(len(head.executed), 'start')} of {len(head.planned):,} planned"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bundle.core.report.context import Context
-from bundle.core.report.gains import gain_cell, gains_by_load
+from bundle.core.report.gains import gain_cell, gains_by_load, shared_note
 from bundle.core.report.metrics import E2EL, THROUGHPUT, TPOT, canonical, short
 from bundle.core.report.numbers import noise, quantity
 from bundle.core.report.parts import (
@@ -118,27 +118,50 @@ def _from_to(row: EffectRow | None) -> Cell:
 
 
 def _other_table(context: Context, task: str, loads: list[str], metrics: list[str]) -> Table:
-    rows, places = [], []
-    for load in loads:
-        for group in context.methods:
-            effects = [context.effect(group, task, load, metric) for metric in metrics]
-            if any(effect is not None for effect in effects):
-                found = (_other_cell(context, effect) for effect in effects)
-                rows.append((Cell(text=load_short(load)), Cell(text=group), *found))
-                places.append(load)
+    found = [
+        (load, group, [context.effect(group, task, load, metric) for metric in metrics])
+        for load in loads
+        for group in context.methods
+    ]
+    kept = [one for one in found if any(effect is not None for effect in one[2])]
+    notes = [shared_note(effects[i] for _, _, effects in kept) for i in range(len(metrics))]
     return Table(
         id=f"latency-table-{slug(task, metrics[0])}",
         caption=f"{task}: {listed([short(metric) for metric in metrics])}",
         columns=(
             Column(label="Load"),
             Column(label="Group"),
-            *(Column(label=short(metric), numeric=True) for metric in metrics),
+            *(
+                Column(label=_label(metric, note), numeric=True)
+                for metric, note in zip(metrics, notes, strict=True)
+            ),
         ),
-        rows=tuple(rows),
-        short=at_target(context, places),
+        rows=tuple(
+            (
+                Cell(text=load_short(load)),
+                Cell(text=group),
+                *(_other_cell(context, e, note) for e, note in zip(effects, notes, strict=True)),
+            )
+            for load, group, effects in kept
+        ),
+        short=at_target(context, [load for load, _, _ in kept]),
         note="Gain against the baseline: + is faster. ITL counts chunks under speculation: it "
-        "shows the pauses that a reader sees, never a speed.",
+        f"shows the pauses that a reader sees, never a speed.{_said(metrics, notes)}",
     )
+
+
+def _label(metric: str, note: str) -> str:
+    """A metric that is unstable in every row says so in its heading."""
+    return f"{short(metric)}, unstable" if note.startswith("unstable") else short(metric)
+
+
+def _said(metrics: list[str], notes: list[str]) -> str:
+    """What holds for whole columns, in sentences after the note."""
+    by_note: dict[str, list[str]] = {}
+    for metric, note in zip(metrics, notes, strict=True):
+        if note:
+            by_note.setdefault(note, []).append(short(metric))
+    return "".join(f" {listed(names)}: {note}." for note, names in by_note.items())
 
 
 def at_target(context: Context, loads: Sequence[str]) -> tuple[int, ...]:
@@ -146,8 +169,8 @@ def at_target(context: Context, loads: Sequence[str]) -> tuple[int, ...]:
     return tuple(i for i, load in enumerate(loads) if load == context.results.target)
 
 
-def _other_cell(context: Context, row: EffectRow | None) -> Cell:
-    cell = gain_cell(context, row)
+def _other_cell(context: Context, row: EffectRow | None, said: str) -> Cell:
+    cell = gain_cell(context, row, said=said)
     if row is None or row.value is None or row.baseline is None or row.ratio is None:
         return cell
     values = f"{quantity(row.baseline, '')} → {quantity(row.value, row.unit)}"
@@ -155,17 +178,18 @@ def _other_cell(context: Context, row: EffectRow | None) -> Cell:
 
 
 def _aa(context: Context) -> tuple[Block, ...]:
+    found = [r for r in context.results.aa if canonical(r.metric) in (TPOT, THROUGHPUT, E2EL)]
+    said = shared_note(found)
     rows = tuple(
         (
             Cell(text=row.task),
             Cell(text=load_short(row.load)),
             Cell(text=short(row.metric)),
-            gain_cell(context, row),
+            gain_cell(context, row, said=said),
             Cell(text=noise(row.noise_sd)),
             Cell(text=f"{row.starts}"),
         )
-        for row in context.results.aa
-        if canonical(row.metric) in (TPOT, THROUGHPUT, E2EL)
+        for row in found
     )
     if not rows:
         return ()
@@ -174,6 +198,7 @@ def _aa(context: Context) -> tuple[Block, ...]:
         caption="The baseline against itself: last start of a block against the first",
         columns=columns("Task", "Load", "Metric", "#Change", "#Noise floor", "#Starts"),
         rows=rows,
+        note=f"{said[:1].upper()}{said[1:]}." if said else "",
     )
     text = (
         "Both arms are the same configuration, so any change here is drift of the machine. "

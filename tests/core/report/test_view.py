@@ -9,7 +9,7 @@ from bundle.core.recipe import Load, PackageModel, Policy, Quality, Target
 from bundle.core.report.parts import Cell, Section, Table
 from bundle.core.report.provenance import EngineEntry, Provenance, StartFacts
 from bundle.core.report.view import ReportView, view
-from bundle.core.results import BreakEven, FindingEffect
+from bundle.core.results import BreakEven, Finding, FindingEffect
 from tests import builders_report as b
 
 replace = msgspec.structs.replace
@@ -119,6 +119,54 @@ def test_many_predictions_are_charted_at_the_target_only() -> None:
     made = view(*b.matrix(groups=3, tasks=1, loads=6))
     chart = next(c for c in section(made, "why").blocks[0].charts if c.kind == "pairs")
     assert chart.panels[0].categories == ("draft\nc32", "ngram\nc32")
+
+
+def test_findings_with_the_same_evidence_stand_together() -> None:
+    def found(group: str, task: str | None, load: str | None, evidence: str = "e") -> Finding:
+        return replace(b.mixed().findings[0], group=group, task=task, load=load, evidence=evidence)
+
+    rows = (
+        found("ngram", "code", "c1"),
+        found("ngram", "code", "c8"),
+        found("draft", "code", "c1"),
+        found("draft", "code", "c8"),
+        found("ngram", None, None, "f"),
+        found("ngram", "code", "c1", "g"),
+        found("draft", "chat", None, "g"),
+    )
+    made = view(replace(b.mixed(), findings=rows), b.recipe(), b.head(), b.provenance())
+    shown = table(made, "triggered-table")
+    assert [(row[1].text, row[1].sub, row[2].text) for row in shown.rows] == [
+        ("ngram and draft", "code, 1 and 8 concurrent requests", "e"),
+        ("ngram", "", "f"),
+        ("ngram and draft", "ngram: code, 1 request at a time; draft: chat", "g"),
+    ]
+    assert shown.short == (0, 1, 2)
+    assert "7 triggered" in section(made, "checklist").lead[0]
+
+
+def test_a_note_of_a_whole_column_stands_once() -> None:
+    unstable = "unstable: 4 samples a start, 200 needed"
+    rows = [b.effect(g, "code", "c8", "p95_tpot", 1.2, note=unstable) for g in ("ngram", "draft")]
+    rows += [b.effect(g, "code", "c8", "p95_ttft", 1.2, note=unstable) for g in ("ngram", "draft")]
+    rows += [b.effect(g, "code", "c8", "ttft", 1.2, note=g) for g in ("ngram", "draft")]
+    made = view(replace(b.mixed(), effects=tuple(rows)), b.recipe(), b.head(), b.provenance())
+    shown = table(made, "latency-table-code-p95-tpot")
+    assert [c.label for c in shown.columns[2:]] == [
+        "P95 TPOT, unstable",
+        "P95 TTFT, unstable",
+        "TTFT",
+    ]
+    assert f" P95 TPOT and P95 TTFT: {unstable}." in shown.note
+    assert "unstable" not in shown.rows[0][2].sub
+    assert "; ngram; " in shown.rows[0][4].sub
+
+
+def test_the_note_of_all_baselines_stands_below_their_table() -> None:
+    aa = tuple(replace(row, note="last against first") for row in b.mixed().aa)
+    made = view(replace(b.mixed(), aa=aa), b.recipe(), b.head(), b.provenance())
+    assert table(made, "aa-table").note == "Last against first."
+    assert "last against first" not in words(table(made, "aa-table").rows)
 
 
 def test_paper_gets_the_gains_with_the_loads_across() -> None:
