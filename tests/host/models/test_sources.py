@@ -78,7 +78,7 @@ def test_a_package_that_is_not_the_recipes(engine: EngineEnv, changes: dict, wor
 
 
 def test_a_conversion_that_fails_says_why(engine: EngineEnv, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"(?s)model\.gguf failed: .*No module named 'torch'"):
+    with pytest.raises(ModelError, match=r"(?s)model\.gguf failed: .*No module named 'gguf'"):
         convert(_packaged(), engine, tmp_path)
 
 
