@@ -17,6 +17,7 @@ from bundle.host.charts import draw
 from bundle.host.html import index_page, page
 from bundle.stages.report import charts_of
 from tests import builders_report as b
+from tests.host.test_hostile_text import records
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 UNSIGNED = Level(state="NOT CHECKED", reason="UNSIGNED: no x.intoto.jsonl beside the archive")
@@ -29,6 +30,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     charts = {chart.id: draw(chart) for chart in charts_of(made)}
     path.write_text(page(made, charts), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of records in which every free text is hostile and endless."""
+    made = view(*records())
+    path = tmp_path_factory.mktemp("hostile") / "report.html"
+    path.write_text(page(made, {c.id: "<svg></svg>" for c in charts_of(made)}), encoding="utf-8")
     return path
 
 

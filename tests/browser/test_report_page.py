@@ -78,6 +78,20 @@ def test_it_fits_and_is_legible(opened: Any) -> None:
     assert opened.evaluate(CONTRAST) == []
 
 
+@pytest.mark.parametrize(
+    "opened", [("hostile", 360, "light"), ("hostile", 1440, "dark")], indirect=True, ids=str
+)
+def test_hostile_text_neither_runs_nor_widens_the_page(opened: Any) -> None:
+    said: list[str] = []
+    opened.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    opened.reload()
+    width = opened.viewport_size["width"]
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    assert opened.evaluate(CLIPPED) == []
+    assert said == []
+    assert [url for url in opened.asked if not url.startswith(("file:", "data:"))] == []
+
+
 @ONE
 def test_only_the_file_itself_is_asked_for(opened: Any) -> None:
     assert [url for url in opened.asked if not url.startswith(("file:", "data:"))] == []

@@ -189,16 +189,17 @@ def tuning(context: Context) -> Section:
 
 
 def _advice(advice: tuple[Advice, ...]) -> Block:
+    schedules = ["Schedule by batch size"] if any(row.schedule for row in advice) else []
     table = Table(
         id="advice-table",
         caption="Next steps",
-        columns=columns("Group", "Advice", "Basis", "Schedule by batch size"),
+        columns=columns("Group", "Advice", "Basis", *schedules),
         rows=tuple(
             (
                 Cell(text=row.group, sub=row.task or "all tasks"),
                 Cell(text=row.text, sub=row.id),
                 Cell(text="measured" if row.measured else "next run to make"),
-                Cell(text=_schedule(row), code=row.schedule is not None),
+                *(Cell(text=_schedule(row), code=row.schedule is not None) for _ in schedules),
             )
             for row in advice
         ),

@@ -104,6 +104,13 @@ def test_every_row_has_a_cell_for_every_column(mixed: ReportView) -> None:
                 assert {len(row) for row in one.rows} <= {len(one.columns)}, one.id
 
 
+def test_advice_without_a_schedule_has_no_column_for_it(mixed: ReportView) -> None:
+    assert len(table(mixed, "advice-table").columns) == 4
+    one = replace(b.mixed(), advice=b.mixed().advice[1:])
+    made = view(one, b.recipe(), b.head(), b.provenance())
+    assert [c.label for c in table(made, "advice-table").columns] == ["Group", "Advice", "Basis"]
+
+
 def test_only_tables_with_something_to_order_can_be_sorted(mixed: ReportView) -> None:
     assert table(mixed, "verdicts-code").sortable
     assert not table(mixed, "identity-table").sortable
