@@ -26,6 +26,14 @@ def test_a_variable_of_one_group_alone_is_a_difference():
     assert found == ("variable OMP_NUM_THREADS: absent for baseline, 1 for eagle3",)
 
 
+def test_a_variable_that_both_groups_set_alike_is_no_difference():
+    given = with_env({"OMP_NUM_THREADS": "4"})
+    alike = made.change_starts(
+        given, "baseline", lambda s: replace(s, run=replace(s.run, env={"OMP_NUM_THREADS": "4"}))
+    )
+    assert confounds.config_differences(*sides(alike)) == ()
+
+
 @pytest.mark.parametrize(
     "name", ["PATH", "LD_PRELOAD", "VLLM_CACHE_ROOT", "VLLM_USE_V2_MODEL_RUNNER"]
 )
