@@ -46,6 +46,7 @@ from bundle.core.results import (
     FailedRun,
     Finding,
     LimitRow,
+    Loss,
     QualityRow,
     Results,
     SplitRow,
@@ -321,6 +322,21 @@ def _acceptance() -> tuple[Acceptance, ...]:
     return tuple(rows)
 
 
+def losses(full: int, effective: float, even: float, undivided: bool = False) -> tuple[Loss, ...]:
+    """Every round had a full draft; what is lost is rejected or spent."""
+    factors = {
+        "rejected or missing drafts" if undivided else "rejected drafts": full / effective,
+        "longer rounds (proposing and verifying)": even,
+    }
+    if not undivided:
+        factors = {"proposals shorter than k": 1.0, **factors, "rounds without a draft": 1.0}
+    whole = sum(math.log(factor) for factor in factors.values())
+    return tuple(
+        Loss(name=name, factor=factor, share=math.log(factor) / whole)
+        for name, factor in factors.items()
+    )
+
+
 def _break_even() -> tuple[BreakEven, ...]:
     def row(
         group: str, task: str, load: str, effective: float, even: float, gain: float
@@ -336,7 +352,8 @@ def _break_even() -> tuple[BreakEven, ...]:
             predicted=gain * 1.04,
             predicted_from="tokens per round of the quality pass",
             measured=gain,
-            lost={"rejected drafts": 0.62, "longer steps (proposing and verifying)": 0.38},
+            full=5,
+            losses=losses(5, effective, even, group == "ngram"),
         )
 
     return (
@@ -357,6 +374,7 @@ def _break_even() -> tuple[BreakEven, ...]:
             predicted=None,
             predicted_from=None,
             measured=None,
+            full=2,
         ),
     )
 
@@ -815,6 +833,8 @@ def matrix(
                         predicted=1.25,
                         predicted_from="chat c1",
                         measured=ratio,
+                        full=5,
+                        losses=losses(5, 2.0, 1.6),
                     )
                 )
                 accepted.append(

@@ -12,7 +12,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from bundle.core.effects import CellFit, Key, geometric_mean
-from bundle.core.results import Acceptance, BreakEven
+from bundle.core.results import Acceptance, BreakEven, Loss
+
+SHORTER = "proposals shorter than k"
+REJECTED = "rejected drafts"
+MISSING = "rounds without a draft"
+STEPS = "longer rounds (proposing and verifying)"
+UNDIVIDED = "rejected or missing drafts"
 
 
 def effective_of_replies(a: Acceptance, completion_tokens: int) -> float | None:
@@ -111,7 +117,8 @@ def _row(
         predicted=predicted,
         predicted_from=source,
         measured=effect.ratio if effect else None,
-        lost=_lost(steps, group, k, task, load, even),
+        full=k + 1,
+        losses=_losses(steps, group, k, task, load, even),
     )
 
 
@@ -138,32 +145,40 @@ def _predict(
     return None, None
 
 
-def _lost(
+def _losses(
     steps: Steps, group: str, k: int, task: str, load: str, even: float | None
-) -> dict[str, float]:
-    """Where the k + 1 tokens per round that full acceptance would bring are lost, as shares.
+) -> tuple[Loss, ...]:
+    """Where the k + 1 tokens per round that full acceptance would bring are lost.
 
-    On the log scale the losses add up: rejected drafts, rounds without a draft, longer steps.
-    Proposing and verifying lie together in the step; nothing measured here tells them apart.
+    The factors multiply up to (k + 1) over the speed-up of TPOT; on the log scale they add up, and
+    the shares are those of the losses there. Proposing and verifying lie together in the step:
+    the engine counts tokens of either, and the time of neither.
     """
     effective = steps.effective[group, task, load]
     if even is None or effective <= 0:
-        return {}
-    parts = _drafting_losses(steps, group, k, task, load, effective)
-    parts["longer steps (proposing and verifying)"] = math.log(even)
-    whole = math.fsum(max(0.0, v) for v in parts.values())
-    return {name: max(0.0, value) / whole for name, value in parts.items()} if whole > 0 else {}
+        return ()
+    factors = _drafting_losses(steps, group, k, task, load, effective)
+    factors[STEPS] = even
+    logs = {name: max(0.0, math.log(factor)) for name, factor in factors.items()}
+    whole = math.fsum(logs.values())
+    return tuple(
+        Loss(name=name, factor=factor, share=logs[name] / whole if whole else 0.0)
+        for name, factor in factors.items()
+    )
 
 
 def _drafting_losses(
     steps: Steps, group: str, k: int, task: str, load: str, effective: float
 ) -> dict[str, float]:
+    """Factors between k + 1 and the effective tokens per round."""
     key = (group, task, load)
     rows = [a for a in steps.acceptance if (a.group, a.task, a.scope) == key]
     length = rows[0].length if len(rows) == 1 else None
     if length is None or group in steps.undivided:
-        return {"rejected or missing drafts": math.log((k + 1) / effective)}
+        return {UNDIVIDED: (k + 1) / effective}
+    proposed = 1 + rows[0].drafted / rows[0].rounds
     return {
-        "rejected drafts": math.log((k + 1) / length),
-        "rounds without a draft": math.log(length / effective),
+        SHORTER: (k + 1) / proposed,
+        REJECTED: proposed / length,
+        MISSING: length / effective,
     }

@@ -98,6 +98,18 @@ class CellStats(Struct, frozen=True, kw_only=True):
     starts: tuple[str, ...]
 
 
+class Loss(Struct, frozen=True, kw_only=True):
+    """One step down from full acceptance to what was measured.
+
+    ``factor`` divides the speed-up, below 1 it is a gain; ``share`` is the part of all losses on
+    the log scale, 0 for a gain.
+    """
+
+    name: str
+    factor: float
+    share: float
+
+
 class BreakEven(Struct, frozen=True, kw_only=True):
     """Why a method pays or not at one cell. Step times in milliseconds.
 
@@ -115,7 +127,8 @@ class BreakEven(Struct, frozen=True, kw_only=True):
     predicted: float | None
     predicted_from: str | None
     measured: float | None
-    lost: dict[str, float] = field(default_factory=dict)
+    full: int
+    losses: tuple[Loss, ...] = ()
 
 
 FindingState = Literal["TRIGGERED", "CLEAR", "NOT MEASURED"]

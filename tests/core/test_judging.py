@@ -296,17 +296,58 @@ def test_break_even_in_numbers_a_reader_can_check():
     assert row.predicted == pytest.approx(1.5)
     assert row.predicted_from == "step times of chat"
     assert row.measured == pytest.approx(1.5)
-    assert sum(row.lost.values()) == pytest.approx(1)
     # ngram under V2 counts every round as drafted: the two drafting losses stay one.
-    assert set(row.lost) == {
+    assert [loss.name for loss in row.losses] == [
         "rejected or missing drafts",
-        "longer steps (proposing and verifying)",
-    }
+        "longer rounds (proposing and verifying)",
+    ]
 
 
-def test_losses_are_told_apart_where_coverage_means_something():
-    row = judge(good()).break_even[0]
-    assert "rounds without a draft" in row.lost
+def losses_of(row):
+    return {loss.name: (loss.factor, loss.share) for loss in row.losses}
+
+
+def test_losses_lead_from_full_acceptance_to_what_was_measured():
+    """k = 3: 200 rounds, 100 with a draft, 250 proposed, 200 accepted, 2 tokens a round."""
+
+    def counted(counters):
+        return replace(
+            counters,
+            decode_rounds=200,
+            rounds=100,
+            drafted=250,
+            accepted=200,
+            generation_tokens=counters.requests_finished + 400,
+        )
+
+    given = made.change_cells(
+        good(1.25, noise=0), "eagle3", lambda c: replace(c, counters=counted(c.counters))
+    )
+    row = judge(given).break_even[0]
+    assert (row.full, row.effective) == (4, 2.0)
+    assert row.measured == pytest.approx(1.25)
+    assert row.break_even == pytest.approx(1.6)
+    factors = {name: factor for name, (factor, _) in losses_of(row).items()}
+    assert factors == pytest.approx(
+        {
+            "proposals shorter than k": 4 / 3.5,
+            "rejected drafts": 3.5 / 3,
+            "rounds without a draft": 3 / 2,
+            "longer rounds (proposing and verifying)": 1.6,
+        }
+    )
+    assert math.prod(factors.values()) == pytest.approx(4 / 1.25)
+    shares = [share for _, share in losses_of(row).values()]
+    assert shares == pytest.approx([0.1148, 0.13253, 0.34859, 0.40408], abs=1e-4)
+
+
+def test_a_shorter_round_is_a_gain_and_takes_no_share():
+    row = judge(good(3, noise=0)).break_even[0]
+    factor, share = losses_of(row)["longer rounds (proposing and verifying)"]
+    assert factor == pytest.approx(row.effective / 3)
+    assert factor < 1
+    assert share == 0
+    assert sum(loss.share for loss in row.losses) == pytest.approx(1)
 
 
 def test_the_quality_pass_predicts_where_no_other_task_does():
@@ -332,7 +373,7 @@ def test_without_counters_there_is_no_break_even():
     row = judge(given).break_even[0]
     assert row.break_even is None
     assert row.predicted is None
-    assert row.lost == {}
+    assert row.losses == ()
 
 
 def test_without_timing_there_is_a_step_of_none():

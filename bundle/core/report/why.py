@@ -9,11 +9,11 @@ from bundle.core.report.accepted import (
     positions_chart,
 )
 from bundle.core.report.context import Context
+from bundle.core.report.lost import loss_table, losses
 from bundle.core.report.numbers import (
     multiple,
     number,
     quantity,
-    share,
 )
 from bundle.core.report.parts import (
     Block,
@@ -28,7 +28,7 @@ from bundle.core.report.parts import (
 )
 from bundle.core.report.speed import at_target
 from bundle.core.report.splitting import split_sentences, split_table
-from bundle.core.report.text import listed, slug
+from bundle.core.report.text import slug
 from bundle.core.report.words import load_key, load_short, load_words
 from bundle.core.results import BreakEven
 
@@ -62,6 +62,7 @@ def _task(context: Context, task: str) -> Block:
         table
         for table in (
             _break_even_table(context, task, even),
+            loss_table(context, task, even),
             split_table(context, task),
             acceptance_table(context, task, rows),
             position_table(task, rows),
@@ -103,13 +104,6 @@ def reason(context: Context, row: BreakEven) -> str:
         f"{row.group} at {at}: it needs more than {needs} tokens per round to pay{step} and gets "
         f"{gets}, {pays}."
     )
-
-
-def losses(row: BreakEven) -> str:
-    """A further sentence on where the tokens that full acceptance would bring are lost."""
-    parts = sorted(row.lost.items(), key=lambda part: -part[1])
-    said = [f"{share(value)} to {name}" for name, value in parts if value > 0]
-    return f" Of what full acceptance would bring it loses {listed(said)}." if said else ""
 
 
 def _break_even_table(context: Context, task: str, rows: list[BreakEven]) -> Table:

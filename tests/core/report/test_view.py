@@ -9,7 +9,7 @@ from bundle.core.recipe import Load, PackageModel, Policy, Quality, Target
 from bundle.core.report.parts import Cell, Section, Table
 from bundle.core.report.provenance import EngineEntry, Provenance, StartFacts
 from bundle.core.report.view import ReportView, view
-from bundle.core.results import BreakEven, Finding, FindingEffect
+from bundle.core.results import BreakEven, Finding, FindingEffect, Loss
 from tests import builders_report as b
 
 replace = msgspec.structs.replace
@@ -392,12 +392,41 @@ def test_break_even_without_some_numbers() -> None:
         predicted=None,
         predicted_from=None,
         measured=1.0,
+        full=5,
     )
     blind = replace(tight, group="ngram", effective=None)
     results = replace(b.mixed(), break_even=(tight, blind))
     said = words(view(results, b.recipe(), b.head(), b.provenance()))
     assert "more than 1.3330 tokens per round to pay and gets 1.3330, so it pays" in said
     assert "its step time or its tokens per round were not measured" in said
+
+
+def test_losses_lead_from_full_acceptance_to_the_measured_speed_up(mixed: ReportView) -> None:
+    shown = {row[1].text: row for row in table(mixed, "losses-code").rows}
+    # eagle3: k = 4, 2.2 tokens a round at 1.54 times the baseline's step.
+    assert texts(shown["eagle3"]) == [
+        "8 concurrent", "eagle3", "5×", "÷1.00", "÷2.27", "÷1.00", "2.20×", "÷1.54", "1.43×"
+    ]  # fmt: skip
+    assert [cell.sub.replace("\u00a0", " ") for cell in shown["eagle3"]][3:8] == [
+        "", "66 %", "", "", "34 %"
+    ]  # fmt: skip
+    assert texts(shown["ngram"])[3:6] == ["-", "÷2.87", "-"]
+    assert shown["ngram"][4].sub.replace("\u00a0", " ") == "79 %, with missing ones"
+    said = words(section(mixed, "why"))
+    assert "it loses 66 % to rejected drafts and 34 % to longer rounds" in said
+    assert "the two cannot be told apart" in said
+
+
+def test_a_gain_among_the_losses_has_no_share() -> None:
+    given = b.mixed().break_even[0]
+    quick = Loss(name="rejected or missing drafts", factor=0.98, share=0.0)
+    longer = Loss(name="longer rounds (proposing and verifying)", factor=1.3, share=1.0)
+    row = replace(given, losses=(quick, longer))
+    results = replace(b.mixed(), break_even=(row,))
+    made = view(results, b.recipe(), b.head(), b.provenance())
+    (cells,) = table(made, "losses-code").rows
+    assert (cells[4].text, cells[4].sub) == ("÷0.980", "with missing ones")
+    assert "it loses 100 % to longer rounds" in words(section(made, "why"))
 
 
 def test_provenance_of_other_runs() -> None:
