@@ -341,6 +341,17 @@ def test_losses_lead_from_full_acceptance_to_what_was_measured():
     assert shares == pytest.approx([0.1148, 0.13253, 0.34859, 0.40408], abs=1e-4)
 
 
+def test_the_finding_says_what_full_acceptance_would_bring():
+    results = judge(good(1.02, noise=0.002, accepted=0.9))
+    found = next(f for f in results.findings if f.id == "step-cost-exceeds-gain")
+    row = results.break_even[0]
+    assert found.state == "TRIGGERED"
+    assert found.evidence.startswith(
+        f"effective tokens per round {row.effective:.2f} of at most 4, "
+        f"break-even {row.break_even:.2f}; "
+    )
+
+
 def test_a_shorter_round_is_a_gain_and_takes_no_share():
     row = judge(good(3, noise=0)).break_even[0]
     factor, share = losses_of(row)["longer rounds (proposing and verifying)"]

@@ -173,8 +173,9 @@ def step_cost_exceeds_gain(s: Subject) -> Outcome:
         return unknown("tokens per round or the effect is not known")
     name, band = min(effects.items(), key=lambda item: item[1].estimate)
     word = "effective tokens per round" if a.effective is not None else "acceptance length"
+    most = "" if s.k is None else f" of at most {s.k + 1}"
     said = (
-        f"{word} {gained:.2f}, break-even {gained / band.ratio:.2f}; "
+        f"{word} {gained:.2f}{most}, break-even {gained / band.ratio:.2f}; "
         f"{name} {percent(band.estimate)} ({band.basis})"
     )
     half = (band.upper or 0) - band.estimate
