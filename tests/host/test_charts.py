@@ -1,4 +1,4 @@
-"""Charts: paths, no text, no dates, the same bytes, distinct series."""
+"""Charts: words as text, no dates, the same bytes, distinct series."""
 
 import re
 
@@ -30,10 +30,13 @@ def drawn() -> str:
     return draw(chart())
 
 
-def test_it_is_one_element_of_paths(drawn: str) -> None:
+def test_it_is_one_element_with_its_words_as_text(drawn: str) -> None:
     assert drawn.startswith("<svg")
     assert drawn.endswith("</svg>")
-    assert "<text" not in drawn
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    assert {"time per token (TPOT)", "gain, %", "concurrent requests", "8", "g0 $x$"} <= set(words)
+    fonts = set(re.findall(r"font-family: ([^;\"]*)", drawn))
+    assert fonts == {"'Inter', sans-serif"}
     assert "<metadata" not in drawn
     assert "20" + "26-" not in drawn
 
@@ -58,6 +61,14 @@ def test_more_groups_than_colours_stay_apart() -> None:
     }
     assert len(looks) == 2 * len(SERIES)
     assert draw(chart(groups=9)).startswith("<svg")
+
+
+def test_a_name_is_text_and_never_markup() -> None:
+    series = (Series(name="<script>x</script>", style=0, points=POINTS),)
+    panel = msgspec.structs.replace(chart().panels[0], series=series)
+    made = draw(chart(panels=(panel,)))
+    assert "<script" not in made
+    assert "&lt;script&gt;x&lt;/script&gt;" in made
 
 
 def test_pairs_and_empty_panels_draw() -> None:
