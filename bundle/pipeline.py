@@ -24,7 +24,7 @@ from bundle.errors import Interrupted, NothingMeasured, RecipeError
 from bundle.host.folders import RunFolder, RunState, open_run_folder, write_json
 from bundle.host.models.configs import refuse_known_misfits
 from bundle.host.renderer import renderer_versions
-from bundle.stages import head, measuring
+from bundle.stages import experiment, head
 from bundle.stages.engine_locks import engines_of, freeze_locks
 from bundle.stages.freeze import (
     find_inputs,
@@ -76,16 +76,16 @@ def prepare(work: Work) -> None:
         inputs = find_inputs(work.recipe, work.file)
         refuse_broken_rows(work.recipe, inputs)
         refuse_known_misfits(work.recipe, work.file)
+        freeze_host(work.path)
         freeze_inputs(work.path, work.recipe, work.text, inputs)
         freeze_plan(work.path, work.recipe)
         if work.request.engine_python is None:
             freeze_locks(work.path, engines_of(work.recipe), work.request.engine_locks)
-        freeze_host(work.path)
 
 
 def measure(work: Work) -> None:
     """Run: every planned start that is not finished yet."""
-    measuring.measure_all(
+    experiment.measure_all(
         work.path, work.recipe, work.request, account=work.account, progress=work.progress
     )
 
@@ -171,6 +171,7 @@ def make(request: Request, progress: Progress) -> Made:
     try:
         state = folder.state() or RunState(started=now, rounds=recipe.design.rounds)
         account = Account(time.monotonic, began=began, earlier=state.seconds)
+        account.begin("preparing")
         work = Work(
             request=request,
             recipe=recipe,

@@ -35,6 +35,10 @@ class Account:
         self._seconds = dict.fromkeys((*PHASES, REST), 0.0) | dict(earlier or {})
         self._claimed = 0.0
 
+    def begin(self, name: str) -> None:
+        """Claim the time since the tool's process began: starting Python, importing, reading."""
+        self.add({name: self._clock() - self._began})
+
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Claim the time of the block for one of :data:`PHASES`."""

@@ -85,7 +85,9 @@ def _distribution() -> str:
 
 
 def _fingerprint() -> str:
-    identity = "".join(_lines("/etc/machine-id")) or f"{platform.node()}{psutil.boot_time():.0f}"
+    # A container often has no id of its own; it shares the boot of its machine.
+    boot = "/proc/sys/kernel/random/boot_id"
+    identity = "".join(_lines("/etc/machine-id")) or "".join(_lines(boot)) or platform.node()
     return hashlib.sha256(f"specbundle {identity}".encode()).hexdigest()[:16]
 
 

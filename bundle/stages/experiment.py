@@ -1,4 +1,4 @@
-"""Pin and run: engines, models and prompts ready, then one planned start after another."""
+"""The experiment: engines, models and prompts ready, then one planned start after another."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from bundle.core.quality_pass import chat_items
 from bundle.core.recipe import Group, Recipe
 from bundle.core.records import Cause, RunRecord
 from bundle.core.workloads import parse_workload
-from bundle.errors import HostError, UsageError
+from bundle.errors import HostError
 from bundle.host import serving_env
 from bundle.host.bench import BenchPool
 from bundle.host.cache import cache_root
 from bundle.host.engine import EngineEnv, ensure_engine, external_engine
 from bundle.host.engine_facts import EngineFacts
-from bundle.host.folders import read_json, write_json
+from bundle.host.folders import write_json
 from bundle.host.gpu import Gpu, open_gpus
 from bundle.host.models import Brought, check_fit, materialise, verify_snapshot
-from bundle.stages.engine_locks import ENGINES, recorded
 from bundle.stages.freeze import engine_is_frozen, freeze_engine
 from bundle.stages.measure import RunContext, measure_run
 from bundle.stages.pin import lock_path, read_model_lock
 from bundle.stages.recipe import Request, find_recipe
+from bundle.stages.resume import GPUS, require_same_engines, require_same_gpus
 from bundle.stages.run import run_all
 
 
@@ -67,6 +67,9 @@ def measure_all(
         run_all(folder / "runs", plans, measure, progress)
         with account.phase("preparing"):
             _wait(facts)
+        with account.phase("servers"):
+            # What served the starts ends here: the bench workers, the readers of facts.
+            stack.close()
 
 
 def _models(
@@ -96,32 +99,6 @@ def _record_engines(folder: Path, engines: Mapping[str, EngineEnv]) -> None:
     for name, env in engines.items():
         if env.files:
             write_json(folder / "locks" / f"vllm-files.{name}.json", env.files)
-
-
-def require_same_engines(folder: Path, engines: Mapping[str, EngineEnv]) -> None:
-    """A run goes on with the engines it began with: starts of two engines do not compare.
-
-    Raises:
-        UsageError: some starts were measured with another lock, or another engine that was found.
-    """
-    if not (folder / ENGINES).is_file() or not any((folder / "runs").glob("*/*/DONE")):
-        return
-    before = {name: (one.lock_sha256, one.locked) for name, one in recorded(folder).items()}
-    now = {name: (env.lock_sha256, env.locked) for name, env in engines.items()}
-    files = {name: _files_before(folder, name) for name in engines}
-    changed = [name for name, env in engines.items() if files[name] != env.files]
-    if before != now or changed:
-        raise UsageError(
-            "some starts of this run were measured with another engine than the one at hand",
-            where=str(folder),
-            next_step="go on with the engine it began with (same lock, same --engine-python), or "
-            "start over with --fresh",
-        )
-
-
-def _files_before(folder: Path, name: str) -> dict[str, str]:
-    path = folder / "locks" / f"vllm-files.{name}.json"
-    return read_json(path, dict[str, str]) if path.is_file() else {}
 
 
 def _claimed(seconds: Mapping[str, float]) -> dict[str, float]:
@@ -184,7 +161,9 @@ def _context(
     environ = _environment(request)
     gpus = _gpus(recipe, request, environ)
     if gpus:
-        write_json(folder / "system" / "gpu.json", [gpu.facts() for gpu in gpus])
+        facts = tuple(gpu.facts() for gpu in gpus)
+        require_same_gpus(folder, facts)
+        write_json(folder / GPUS, facts)
     caches = cache_root() / "compile"
     caches.mkdir(parents=True, exist_ok=True)
     bench_env = serving_env.base_environment(environ)

@@ -20,6 +20,7 @@ from bundle.host.hashing import sha256_of
 from bundle.host.resources import resource_root
 from bundle.host.system import allowed_environment, host_facts
 from bundle.host.wheel import source_commit, wheel_bytes, wheel_name
+from bundle.stages.resume import HOST, require_same_machine
 
 
 class InputFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,8 +120,14 @@ def freeze_plan(folder: Path, recipe: Recipe) -> None:
 
 
 def freeze_host(folder: Path) -> None:
-    """Record the machine and the variables that may change a measurement."""
-    write_json(folder / "system" / "host.json", host_facts())
+    """Record the machine and the variables that may change a measurement.
+
+    Raises:
+        UsageError: the run began on another machine.
+    """
+    here = host_facts()
+    require_same_machine(folder, here)
+    write_json(folder / HOST, here)
     known = secrets.environment_secrets()
     write_json(
         folder / "system" / "environment.json",

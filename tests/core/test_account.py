@@ -26,6 +26,16 @@ def test_phases_and_rest_sum_to_the_wall_time() -> None:
     assert sum(seconds.values()) == pytest.approx(20)
 
 
+def test_what_comes_before_the_first_phase_is_claimed_too() -> None:
+    clock = Clock()
+    account = Account(clock, began=92.0)
+    account.begin("preparing")
+    with account.phase("preparing"):
+        clock.now += 2
+    assert account.seconds()["preparing"] == 10
+    assert account.seconds()["rest"] == 0
+
+
 def test_a_phase_that_fails_is_counted_and_earlier_starts_are_added() -> None:
     clock = Clock()
     account = Account(clock, began=100.0, earlier={"cells": 5.0, "rest": 1.0})
