@@ -28,7 +28,7 @@ class BenchWorker:
 
     It starts in the background with :meth:`start` (importing takes seconds) and is started again
     by the next command if it died. Its output goes to ``log``, which also shows progress: the bench
-    draws its bar there with every finished request.
+    draws its bar there with every finished request. :meth:`said_since` reads it.
     """
 
     def __init__(self, python: Path, env: Mapping[str, str], log: Path) -> None:
@@ -170,19 +170,29 @@ class BenchWorker:
     def _next_answer(
         self, check: Callable[[], None], stall_seconds: float, expectation: str
     ) -> dict[str, Any] | None:
-        size, since = self._log_size(), time.monotonic()
+        size, since = self.log_size(), time.monotonic()
         while True:
             try:
                 return self._answers.get(timeout=_TICK)
             except queue.Empty:
                 check()
-            if (now := self._log_size()) != size:
+            if (now := self.log_size()) != size:
                 size, since = now, time.monotonic()
             if time.monotonic() - since > stall_seconds:
                 raise self._stalled(expectation, stall_seconds)
 
-    def _log_size(self) -> int:
+    def log_size(self) -> int:
+        """Bytes of its output so far: a place for :meth:`said_since`."""
         return self._log.stat().st_size if self._log.exists() else 0
+
+    def said_since(self, place: int) -> bytes:
+        """Its output from a place on, as a terminal shows it: of a progress bar the last state."""
+        if not self._log.exists():
+            return b""
+        with self._log.open("rb") as log:
+            log.seek(place)
+            lines = log.read().split(b"\n")
+        return b"\n".join(line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines)
 
     def _died(self) -> EngineError:
         code = None if self._process is None else self._process.wait()
@@ -205,7 +215,10 @@ class BenchWorker:
 
 
 class BenchPool:
-    """One worker for each engine environment, kept over all servers of one run of the tool."""
+    """One worker for each engine environment, kept over all servers of one run of the tool.
+
+    The workers' logs lie in ``folder`` under hidden names: every start keeps its own part.
+    """
 
     def __init__(self, env: Mapping[str, str], folder: Path) -> None:
         self._env = dict(env)
@@ -222,7 +235,8 @@ class BenchPool:
     def of(self, python: Path, *, locked: bool) -> BenchWorker:
         """The worker of one interpreter, started if it is not."""
         if python not in self._workers:
-            log = self._folder / f"bench-{len(self._workers)}.log"
+            log = self._folder / f".bench-{len(self._workers)}.log"
+            log.unlink(missing_ok=True)
             env = engine_environment(self._env, locked=locked)
             self._workers[python] = BenchWorker(python, env, log)
         worker = self._workers[python]

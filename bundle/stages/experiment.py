@@ -182,7 +182,7 @@ def _context(
         ),
         environ=environ,
         caches=caches,
-        benches=stack.enter_context(BenchPool(bench_env, caches)),
+        benches=stack.enter_context(BenchPool(bench_env, folder)),
         progress=progress,
         clock=lambda: datetime.now(UTC),
         gpus=gpus,

@@ -17,7 +17,7 @@ import msgspec
 from bundle.core.causes import PORT_TAKEN, cause_of_death, not_ready
 from bundle.core.design import PRIMER_BLOCK, PlannedRun, cells, serve_vector
 from bundle.core.records import Cause, CellRecord, RunRecord
-from bundle.errors import ServerError
+from bundle.errors import EngineError, ServerError, SpecbundleError
 from bundle.host import serving_env
 from bundle.host.folders import PARTIAL, write_json, write_whole
 from bundle.host.hashing import digest_files
@@ -39,6 +39,7 @@ from bundle.stages.measure_server import serve
 __all__ = ["RunContext", "measure_run"]
 
 PORT_ATTEMPTS = 3
+BENCH_LOG = "bench.log"
 STOP_GRACE = 20.0
 """Seconds beyond the server's own ``--shutdown-timeout`` until it is killed."""
 
@@ -85,10 +86,24 @@ def _empty_folder(run: Run) -> None:
 
 
 def _use_server(run: Run) -> None:
-    """Start a server and work with it; again on another port if the first one was taken."""
+    """Work with a server, and keep what the bench said meanwhile."""
+    try:
+        # Importing takes the bench seconds: it may do so while the server starts.
+        bench = run.start_bench()
+    except EngineError as error:
+        run.notes.cause = _sentence(error)
+        return
+    place = bench.log_size()
+    try:
+        _attempts(run)
+    finally:
+        if said := bench.said_since(place).strip():
+            write_whole(run.folder / BENCH_LOG, said + b"\n")
+
+
+def _attempts(run: Run) -> None:
+    """Start, use and stop a server, on another port if somebody took the first one."""
     ctx, notes = run.ctx, run.notes
-    # Importing takes the bench seconds: it may do so while the server starts.
-    run.start_bench()
     for _ in range(PORT_ATTEMPTS):
         _wait_for_gpus(run)
         server = Server(_spec(run))
@@ -117,6 +132,8 @@ def _attempt(run: Run, server: Server) -> Cause | None:
         serve(run, server)
     except ServerError as error:
         return _cause(error, server, ready=ready)
+    except EngineError as error:
+        return _sentence(error, more=f" See {BENCH_LOG}.")
     except PortTaken as error:
         return Cause(id=PORT_TAKEN, text=error.message)
     finally:
@@ -140,7 +157,13 @@ def _cause(error: ServerError, server: Server, *, ready: bool) -> Cause:
         return cause_of_death(log, exit_code=server.exit_code, ready=ready)
     if not ready:
         return not_ready(log, seconds=server.spec.ready_seconds)
-    return Cause(id="failed-requests", text=f"{error.message[:1].upper()}{error.message[1:]}.")
+    return _sentence(error)
+
+
+def _sentence(error: SpecbundleError, *, more: str = "") -> Cause:
+    """What was seen from outside."""
+    text = f"{error.message[:1].upper()}{error.message[1:]}.{more}"
+    return Cause(id="failed-requests", text=text)
 
 
 def _spec(run: Run) -> ServerSpec:

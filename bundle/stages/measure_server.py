@@ -167,7 +167,9 @@ def measure_cell(session: Session, sampler: Sampler, cell: Cell) -> CellRecord:
             reason = _bench_cell(session, sampler, cell)
     except ServerHangs:
         raise
-    except (ServerError, EngineError, InputError) as error:
+    except EngineError as error:
+        reason = f"{error.message}; see bench.log"
+    except (ServerError, InputError) as error:
         reason = error.message
     if reason is not None:
         session.server.confirm()

@@ -54,6 +54,16 @@ def test_many_cells_in_one_process(worker, tmp_path):
     assert (tmp_path / "bench.log").stat().st_size > 600_000
 
 
+def test_what_it_said_is_read_as_a_terminal_shows_it(tmp_path):
+    log = tmp_path / "bench.log"
+    worker = BenchWorker(Path(sys.executable), {}, log)
+    assert (worker.log_size(), worker.said_since(0)) == (0, b"")
+    log.write_bytes(b"before\n")
+    place = worker.log_size()
+    log.write_bytes(b"before\n  0%|\r 50%|\r100%|\nfirst\r\nlast\r")
+    assert worker.said_since(place) == b"100%|\nfirst\nlast"
+
+
 def test_a_refused_vector_does_not_end_the_worker(worker, tmp_path):
     with pytest.raises(EngineError, match="refused its arguments"):
         worker.bench(["--no-such-flag"], check=nothing, stall_seconds=20)
@@ -133,10 +143,10 @@ def test_the_end_of_stdin_ends_a_worker_in_the_middle_of_a_cell(worker, tmp_path
 
 
 def worker_in_a_cell(worker, server, folder) -> int:
-    size = worker._log_size()
+    size = worker.log_size()
 
     def started() -> None:
-        if worker._log_size() > size:
+        if worker.log_size() > size:
             raise KeyboardInterrupt
 
     # Interrupted while waiting; closing is held back to leave the worker at work.

@@ -168,6 +168,7 @@ def test_a_whole_run(make):
     assert record.seconds["cells"] >= sum(c.seconds for c in record.cells) - 0.01
     expected = {
         "DONE",
+        "bench.log",
         "facts.json",
         "metrics-start.prom",
         "quality.after.prom",
@@ -349,7 +350,43 @@ def test_a_bench_that_fails_is_a_failed_cell(make):
     record = measure_run(PLAN, ctx)
     finished(ctx)
     assert record.status == "failed"
-    assert {c.reason for c in record.cells} == {"ValueError: the dataset has no prompts"}
+    assert {c.reason for c in record.cells} == {
+        "ValueError: the dataset has no prompts; see bench.log"
+    }
+    assert "Traceback" in (finished(ctx) / "bench.log").read_text()
+
+
+def test_prompts_that_cannot_be_rendered_are_a_failed_run(make):
+    ctx = make(env={"VLLM_FAKE_BENCH": "no-template"})
+    record = measure_run(PLAN, ctx)
+    folder = finished(ctx)
+    assert (record.status, record.cause.id) == ("failed", "failed-requests")
+    assert record.cause.text == "ValueError: the tokenizer has no chat template. See bench.log."
+    assert [c.status for c in record.cells] == FAILED
+    assert "no chat template" in (folder / "bench.log").read_text()
+    # The server itself was sound, and is told so by its facts.
+    assert (folder / "facts.json").exists()
+
+
+def test_a_bench_that_cannot_be_started_is_a_failed_run(make, tmp_path):
+    class Gone(FakeEngine):
+        python = tmp_path / "python"
+
+    ctx = make(engines={"baseline": Gone()})
+    record = measure_run(PLAN, ctx)
+    finished(ctx)
+    assert (record.status, record.cause.id) == ("failed", "failed-requests")
+    assert "interpreter" in record.cause.text
+
+
+def test_every_start_keeps_its_own_part_of_what_the_bench_said(make):
+    ctx = make(env={"VLLM_FAKE_BENCH": "raises"})
+    measure_run(PLAN, ctx)
+    second = PlannedRun(block=1, position=1, group="baseline", quality=False)
+    measure_run(second, ctx)
+    logs = [(finished(ctx, plan) / "bench.log").read_text() for plan in (PLAN, second)]
+    # A call before every cell, and no other for one that failed there.
+    assert [log.count("ValueError: the dataset has no prompts") for log in logs] == [2, 2]
 
 
 def test_what_had_to_be_killed_is_recorded(make):

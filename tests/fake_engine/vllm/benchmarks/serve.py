@@ -19,6 +19,8 @@ class Tokenizer:
 
 def get_tokenizer(path, trust_remote_code):
     assert trust_remote_code is False
+    if os.environ.get("VLLM_FAKE_BENCH") == "no-template":
+        raise ValueError("the tokenizer has no chat template")
     return Tokenizer()
 
 
