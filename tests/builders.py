@@ -331,5 +331,5 @@ def failed_start(start: Start, cause: str = "server-did-not-start") -> Start:
 
 
 def gpu(**changes) -> GpuSummary:
-    made = GpuSummary(samples=10, mean_power=300.0, energy=600.0, throttled_share=0.0)
+    made = GpuSummary(samples=10, mean_power=300.0, energy=600.0)
     return replace(made, **changes)

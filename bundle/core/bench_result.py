@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -45,8 +44,6 @@ def parse_bench(
 
 
 def _bench(raw: dict[str, Any], planned: int | None, expected: int | None) -> Bench:
-    ttfts = _seconds_to_ms(raw.get("ttfts", ()))
-    lengths = tuple(int(n) for n in raw.get("output_lens", ()))
     return Bench(
         completed=int(raw["completed"]),
         failed=int(raw["failed"]),
@@ -59,12 +56,18 @@ def _bench(raw: dict[str, Any], planned: int | None, expected: int | None) -> Be
         mean_ttft=_measured(raw, "mean_ttft_ms"),
         mean_e2el=_measured(raw, "mean_e2el_ms"),
         percentiles={k: float(v) for k, v in raw.items() if _PERCENTILE.match(k)},
-        tpots=_tpots(raw.get("itls", ()), lengths),
-        ttfts=ttfts,
-        output_lens=lengths,
+        pauses=_pauses(raw),
         expected_output_tokens=expected,
         errors=tuple(sorted({e.strip() for e in raw.get("errors", ()) if e and e.strip()})),
     )
+
+
+def _pauses(raw: dict[str, Any]) -> int | None:
+    """Pauses between the chunks of all requests; None where the file has no details."""
+    if "itls" not in raw:
+        return None
+    requests = zip(raw["itls"], raw["output_lens"], strict=True)
+    return sum(len(gaps) for gaps, _ in requests)
 
 
 def _measured(raw: dict[str, Any], key: str) -> float | None:
@@ -72,22 +75,6 @@ def _measured(raw: dict[str, Any], key: str) -> float | None:
     if raw.get(key) is None or raw["completed"] == 0:
         return None
     return float(raw[key])
-
-
-def _seconds_to_ms(values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(float(v) * 1000 for v in values)
-
-
-def _tpots(itls: Sequence[Sequence[float]], lengths: tuple[int, ...]) -> tuple[float, ...]:
-    """Time per output token of each request with more than one, in milliseconds.
-
-    (latency - TTFT) / (tokens - 1), as the bench defines it; the intervals sum to the numerator.
-    """
-    return tuple(
-        sum(gaps) * 1000 / (tokens - 1)
-        for gaps, tokens in zip(itls, lengths, strict=True)
-        if tokens > 1
-    )
 
 
 def fault(bench: Bench) -> str | None:

@@ -123,12 +123,14 @@ def _load(evidence: Evidence, known: Decided, group: str, task: str, load: Load)
 
 
 def _other(evidence: Evidence, known: Decided, group: str, task: str, load: Load) -> LoadEvidence:
-    """A load beside the target. Where its comparison is void, nothing was shown there."""
+    """A load beside the target. Where its comparison is void or blocked, it shows nothing."""
     found = _load(evidence, known, group, task, load)
     void = [
         f.id
         for f in known.findings
-        if f.effect == "voids" and f.state == "TRIGGERED" and _counts(f, group, task, load.label)
+        if f.effect in ("voids", "blocks")
+        and f.state == "TRIGGERED"
+        and _counts(f, group, task, load.label)
     ]
     if not void:
         return found

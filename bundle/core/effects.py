@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from bundle.core.chunks import Chunks, chunks_of
 from bundle.core.design import baseline, expanded_groups
 from bundle.core.evidence import Bench, CellEvidence, Evidence, Start
 from bundle.core.layout import BASELINE, Effect, Fit, Sample, fit
@@ -107,9 +108,11 @@ def fit_all(evidence: Evidence, *, reference: str | None = None) -> dict[Key, Ce
 
 def _samples_behind(metric: str, cell: CellEvidence, bench: Bench) -> int:
     """How many values a percentile is taken over: requests, or pauses between chunks."""
-    if metric.endswith("_itl") and cell.counters is not None:
+    if not metric.endswith("_itl"):
+        return bench.completed
+    if bench.pauses is None and cell.counters is not None:
         return cell.counters.decode_rounds
-    return bench.completed
+    return bench.completed if bench.pauses is None else bench.pauses
 
 
 def _fit_one(
@@ -145,15 +148,26 @@ def effect_rows(evidence: Evidence, fits: Mapping[Key, CellFit]) -> tuple[Effect
     """Every effect of every group, in the recipe's order."""
     base = baseline(evidence.recipe).name
     groups = [g.name for g in expanded_groups(evidence.recipe) if g.name != base]
+    streams = _streams(evidence)
     return tuple(
-        _row(one, group, base, one.fit.effects[group])
+        _row(one, group, base, streams.get((group, one.task, one.load)))
         for one in fits.values()
         for group in groups
         if group in one.fit.effects
     )
 
 
-def _row(one: CellFit, group: str, base: str, effect: Effect) -> EffectRow:
+def _streams(evidence: Evidence) -> dict[tuple[str, str, str], Chunks | None]:
+    """What the outputs came in, by group, task and load."""
+    found: dict[tuple[str, str, str], list[Bench]] = {}
+    for start, cell, bench in usable(evidence):
+        found.setdefault((start.run.group, cell.task, cell.load), []).append(bench)
+    return {key: chunks_of(benches) for key, benches in found.items()}
+
+
+def _row(one: CellFit, group: str, base: str, stream: Chunks | None) -> EffectRow:
+    effect = one.fit.effects[group]
+    pauses = stream if one.metric.endswith("_itl") else None
     return EffectRow(
         group=group,
         task=one.task,
@@ -168,6 +182,7 @@ def _row(one: CellFit, group: str, base: str, effect: Effect) -> EffectRow:
         noise_sd=one.fit.noise_sd,
         starts=effect.starts,
         df=effect.df,
+        chunk_tokens=pauses.per_chunk if pauses is not None and pauses.merged else None,
         note="; ".join(text for text in (one.unstable, effect.reason or "") if text),
     )
 

@@ -36,8 +36,8 @@ class Counters(Struct, frozen=True, kw_only=True):
 class Bench(Struct, frozen=True, kw_only=True):
     """One cell's result of ``vllm bench serve``.
 
-    Times in milliseconds, throughput in output tokens per second, duration in seconds. The
-    per-request lists have one entry a request and are empty where the file has no details.
+    Times in milliseconds, throughput in output tokens per second, duration in seconds. ``pauses``
+    counts those between the chunks of all requests; None where the file has no details.
     """
 
     completed: int
@@ -51,22 +51,17 @@ class Bench(Struct, frozen=True, kw_only=True):
     mean_ttft: float | None = None
     mean_e2el: float | None = None
     percentiles: dict[str, float] = field(default_factory=dict)
-    tpots: tuple[float, ...] = ()
-    ttfts: tuple[float, ...] = ()
-    output_lens: tuple[int, ...] = ()
+    pauses: int | None = None
     expected_output_tokens: int | None = None
     errors: tuple[str, ...] = ()
 
 
 class GpuSummary(Struct, frozen=True, kw_only=True):
-    """Samples of one GPU over one cell. Power in watts, energy in joules, clocks in MHz."""
+    """Samples of one GPU over one cell. Power in watts, energy in joules."""
 
     samples: int
     mean_power: float | None = None
     energy: float | None = None
-    max_memory_mib: float | None = None
-    mean_sm_clock: float | None = None
-    throttled_share: float | None = None
     throttle_reasons: tuple[str, ...] = ()
     denied: str | None = None
 

@@ -66,7 +66,7 @@ def parse_samples(text: str, where: str = "gpu.jsonl") -> tuple[GpuSample, ...]:
 def summary(samples: Sequence[GpuSample], cell: str) -> GpuSummary | None:
     """What the GPUs did during one cell; None without samples.
 
-    Power and energy are sums over the GPUs, clocks a mean, memory the highest of one GPU.
+    Power and energy are sums over the GPUs.
     """
     mine = [s for s in samples if s.cell == cell]
     if not mine:
@@ -81,9 +81,6 @@ def summary(samples: Sequence[GpuSample], cell: str) -> GpuSummary | None:
         samples=len(mine),
         mean_power=_total(each, lambda one: _mean([s.power for s in one])),
         energy=_total(each, _energy),
-        max_memory_mib=max((s.memory_mib for s in mine if s.memory_mib is not None), default=None),
-        mean_sm_clock=_mean([s.sm_clock for s in mine]),
-        throttled_share=_mean([float(any(value & bit for bit in REASONS)) for value in seen]),
         throttle_reasons=tuple(name for bit, name in REASONS.items() if bits & bit),
         denied=next((s.denied for s in mine if s.denied is not None), None),
     )

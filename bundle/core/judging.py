@@ -14,13 +14,14 @@ from bundle.core.acceptance import acceptance_of_starts
 from bundle.core.advice import advise
 from bundle.core.costs import capacity_rows, failed_runs
 from bundle.core.decide import Decided, decide
-from bundle.core.design import baseline, expanded_groups
+from bundle.core.design import expanded_groups
 from bundle.core.effects import aa_rows, cell_stats, effect_rows, fit_all
 from bundle.core.evidence import Evidence
 from bundle.core.explain import break_even_of
 from bundle.core.findings import checklist
+from bundle.core.notes import notes_of
 from bundle.core.quality import judge_quality
-from bundle.core.results import Acceptance, QualityRow, Results, VerdictRow
+from bundle.core.results import Acceptance, Results, VerdictRow
 from bundle.core.splits import split_rows
 from bundle.core.subjects import Context, subjects_of
 from bundle.core.sweeps import sweep_advice
@@ -61,7 +62,7 @@ def judge(evidence: Evidence) -> Results:
         aa=aa_rows(evidence, fits),
         splits=split_rows(evidence, fits),
         starts_per_group=_starts(evidence),
-        notes=_notes(evidence, verdicts, rows),
+        notes=notes_of(evidence, verdicts, rows),
     )
 
 
@@ -91,30 +92,3 @@ def _starts(evidence: Evidence) -> dict[str, int]:
         g.name: sum(any(c.bench for c in s.cells) for s in evidence.of(g.name))
         for g in expanded_groups(evidence.recipe)
     }
-
-
-def _notes(
-    evidence: Evidence, verdicts: Sequence[VerdictRow], quality: Sequence[QualityRow]
-) -> tuple[str, ...]:
-    """What a reader must know beside the numbers."""
-    count = f"{len(verdicts)} verdict{' was' if len(verdicts) == 1 else 's were'} made"
-    notes = [f"{count}, one for each method and task."]
-    if evidence.looks:
-        looked = ", ".join(map(str, evidence.looks))
-        notes.append(
-            f"These data were judged before, at {looked} blocks: the error allowed is divided by "
-            f"{max(len(evidence.looks) + 1, evidence.recipe.design.looks)}."
-        )
-    unasked = [r.group for r in quality if r.first_divergences and r.group not in evidence.gaps]
-    if unasked:
-        notes.append(
-            f"The baseline was not asked again at first divergences of {', '.join(unasked)}: "
-            "whether they are near ties is not known."
-        )
-    if evidence.recipe.serve.flags.get("enforce-eager"):
-        notes.append("Every server ran in eager mode, as the recipe describes.")
-    base = baseline(evidence.recipe).name
-    missing = [s.folder for s in evidence.of(base) if s.run.status == "failed"]
-    if missing:
-        notes.append(f"Baseline starts that failed and dropped out: {', '.join(missing)}.")
-    return tuple(notes)

@@ -141,6 +141,7 @@ def _arm(
     tokens, tolerance = tokens_of(side)
     eager = facts.get("enforce_eager", (None, None))[at]
     kv = facts.get("kv_cache_tokens", (None, None))[at]
+    capacity = launches or ((int(kv),) if isinstance(kv, int | float) and kv > 0 else ())
     requests = side.completed if side.completed is not None else side.requests
     missing = None
     if side.requests is not None and side.completed is not None:
@@ -156,8 +157,8 @@ def _arm(
         preemptions=preemptions(side, facts, at, log),
         prefix_hits=first(side.prefix_hits, facts.get("prefix_hits", (None, None))[at]),
         eager=bool(eager) if eager is not None else (True if log.eager else None),
-        kv_tokens=launches or ((int(kv),) if isinstance(kv, int | float) and kv > 0 else ()),
-        kv_launches=(launches,),
+        kv_tokens=capacity,
+        kv_launches={"": capacity},
         excess_tokens=beyond(side.server_output_tokens, side.output_tokens),
         excess_requests=beyond(side.server_requests, requests),
         mean_length=side.mean_output_tokens,

@@ -71,11 +71,15 @@ class Cause(Struct, frozen=True, kw_only=True):
     line: str | None = None
 
 
+Compilation = Literal["none", "compiled", "loaded", "in part"]
+
+
 class ServerFacts(Struct, frozen=True, kw_only=True):
     """What a server says of itself. Absent facts are None; ``source`` says where each came from.
 
     ``config`` is the resolved configuration of ``/server_info`` with paths and ids normalised, or
-    None. Memory in GiB, capacity in tokens.
+    None. Memory in GiB, capacity in tokens. ``compilation`` says whether the engine made its
+    compiled graphs or loaded them from its cache (``in part`` both); ``none`` in eager mode.
     """
 
     runner: Literal["V1", "V2"] | None = None
@@ -89,6 +93,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     graph_gib: float | None = None
     init_seconds: float | None = None
     compile_seconds: float | None = None
+    compilation: Compilation | None = None
     engine_version: str | None = None
     model_id: str | None = None
     config: dict[str, Any] | None = None
@@ -141,6 +146,6 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     quality: Literal["ok", "failed", "not planned"] = "not planned"
     cause: Cause | None = None
     prompts: tuple[PromptCheck, ...] = ()
-    compile_cache: str = "none"
+    cache_before: Literal["empty", "filled"] | None = None
     preloaded: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()

@@ -67,7 +67,8 @@ class EffectRow(Struct, frozen=True, kw_only=True):
 
     Ratios above 1 are better (TPOT and latencies are inverted). The interval is the two-sided
     95 % one; None where it does not exist. ``noise_sd`` is the pooled standard deviation of the
-    log metric between starts, the noise floor of the cell.
+    log metric between starts, the noise floor of the cell. ``chunk_tokens`` is set for pauses (ITL)
+    where a chunk of the group's stream carries that many tokens instead of one.
     """
 
     group: str
@@ -83,6 +84,7 @@ class EffectRow(Struct, frozen=True, kw_only=True):
     noise_sd: float | None
     starts: int
     df: float | None = None
+    chunk_tokens: float | None = None
     note: str = ""
 
 
@@ -113,6 +115,9 @@ class Loss(Struct, frozen=True, kw_only=True):
 class BreakEven(Struct, frozen=True, kw_only=True):
     """Why a method pays or not at one cell. Step times in milliseconds.
 
+    Three speed-ups, each a multiple of the baseline: ``full`` (k + 1) if every draft were accepted
+    and free, ``effective`` (tokens per decode round) if the drafts that there were had been free,
+    ``measured``. ``losses`` lead from the first to the last.
     ``break_even`` is the method's step time over the baseline's: the method pays above that many
     effective tokens per round. ``predicted`` uses the effective tokens of ``predicted_from``.
     """

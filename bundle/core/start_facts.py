@@ -36,19 +36,63 @@ def throttle_reasons(found: Sequence[CellEvidence]) -> tuple[str, ...] | None:
 
 
 def started(starts: Sequence[Start]) -> bool | None:
-    """False where any start of the group ended before it was ready; None where none was tried."""
-    if not starts:
-        return None
-    return not any(s.run.status == "failed" and s.facts is None for s in starts)
+    """Whether any start of the group became ready; None where none was tried.
+
+    A start that did not drops out of the statistics as every failed start does; only a group that
+    never ran has nothing to compare.
+    """
+    return any(_ready(s) for s in starts) if starts else None
+
+
+def _ready(start: Start) -> bool:
+    return start.run.status == "ok" or start.facts is not None
 
 
 def causes(starts: Sequence[Start]) -> tuple[tuple[str, str], ...]:
-    """Finding id and text of every start that failed."""
-    named = [(s.folder, s.run.cause) for s in starts if s.run.cause is not None]
-    return tuple(
-        (cause.id, f"{folder}: {cause.text}" + (f" ({cause.line})" if cause.line else ""))
-        for folder, cause in named
-    )
+    """Finding id and text of every failure that speaks of the group.
+
+    That is the death of a server that had been ready, and that of every start where none was.
+    """
+    counted = [s for s in starts if _ready(s)] or starts
+    return tuple((s.run.cause.id, _text(s)) for s in counted if s.run.cause is not None)
+
+
+def dropped(starts: Sequence[Start]) -> tuple[str, ...]:
+    """Starts that never became ready although others of the group did, each with its cause."""
+    return tuple(_text(s) for s in starts if started(starts) and not _ready(s))
+
+
+def _text(start: Start) -> str:
+    cause = start.run.cause
+    if cause is None:
+        return f"{start.folder}: no cause is recorded"
+    return f"{start.folder}: {cause.text}" + (f" ({cause.line})" if cause.line else "")
+
+
+_CACHE = {"none": "unused", "loaded": "warm", "compiled": "cold", "in part": "partly warm"}
+
+
+def cache_state(start: Start) -> str:
+    """The state a start found its compile cache in, as it was seen; empty where nothing tells.
+
+    What the engine says it did comes first: a folder with files may hold nothing of this
+    configuration. An empty one is cold whatever is said.
+    """
+    done = None if start.facts is None else start.facts.compilation
+    if done is not None:
+        return _CACHE[done]
+    return "cold" if start.run.cache_before == "empty" else ""
+
+
+def launches(starts: Sequence[Start]) -> dict[str, tuple[int, ...]]:
+    """KV capacities of a group's starts, in tokens, by the state of the compile cache."""
+    found: dict[str, tuple[int, ...]] = {}
+    for start in starts:
+        tokens = None if start.facts is None else start.facts.kv_cache_tokens
+        if tokens:
+            state = cache_state(start)
+            found[state] = (*found.get(state, ()), tokens)
+    return found
 
 
 def prefix_cache_off(flags: Mapping[str, object]) -> bool:

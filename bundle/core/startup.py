@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from bundle.core.records import ServerFacts
+from bundle.core.records import Compilation, ServerFacts
 
 _NUMBER = r"([\d,]+(?:\.\d+)?)"
 _VERSION = re.compile(r"Initializing a V1 LLM engine \(v([^)]+)\)")
@@ -24,6 +24,8 @@ _GRAPH = re.compile(rf"Graph capturing finished in [\d.]+ secs?, took {_NUMBER} 
 _INIT = re.compile(rf"init engine \([^)]*\) took {_NUMBER} s")
 _COMPILE = re.compile(rf"init engine \([^)]*\) took [\d.]+ s \(compilation: {_NUMBER} s\)")
 _ATTENTION = re.compile(r"Using (\S+) (?:attention )?backend(?: out of|\.)")
+_COMPILED = re.compile(r"saved AOT compiled function to|Compiling a graph for compile range")
+_LOADED = re.compile(r"Directly load (?:AOT compilation from path|the compiled graph)")
 _EAGER = re.compile(r"enforce_eager=(True|False)")
 _ASYNC_OFF = re.compile(r"Async scheduling not supported with .* will be disabled")
 
@@ -118,8 +120,8 @@ def _from_log(found: _Found, log: str) -> None:
     found.note("runner", runner(log), source)
     found.note("async_scheduling", False if _ASYNC_OFF.search(log) else None, source)
     found.note("attention_backend", _text(_ATTENTION, log), source)
-    eager = _text(_EAGER, log)
-    found.note("enforce_eager", None if eager is None else eager == "True", source)
+    said = _text(_EAGER, log)
+    found.note("enforce_eager", None if said is None else said == "True", source)
     found.note("kv_cache_tokens", None if tokens is None else int(tokens), source)
     found.note("max_concurrency", _float(_CONCURRENCY, log), source)
     found.note("kv_cache_gib", _float(_KV_GIB_CUDA, log), source)
@@ -130,6 +132,19 @@ def _from_log(found: _Found, log: str) -> None:
     found.note("init_seconds", _float(_INIT, log), source)
     found.note("compile_seconds", _float(_COMPILE, log), source)
     found.note("engine_version", _text(_VERSION, log), source)
+    eager = found.facts.get("enforce_eager")
+    found.note("compilation", compilation(log, eager=bool(eager)), source)
+
+
+def compilation(log: str, *, eager: bool) -> Compilation | None:
+    """What the engine did about compiled graphs: read them from its cache, or made them.
+
+    None where an engine that may compile says nothing of it.
+    """
+    compiled, loaded = bool(_COMPILED.search(log)), bool(_LOADED.search(log))
+    if compiled or loaded:
+        return "in part" if compiled and loaded else "compiled" if compiled else "loaded"
+    return "none" if eager else None
 
 
 def runner(log: str) -> Literal["V1", "V2"] | None:

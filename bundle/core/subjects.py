@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from bundle.core import confounds
 from bundle.core.acceptance import check_requests, check_trimming
+from bundle.core.chunks import chunks_of
 from bundle.core.design import baseline, cells, expanded_groups
-from bundle.core.effects import PERCENTILES, CellFit, Key, geometric_mean
+from bundle.core.effects import PERCENTILES, CellFit, Key, counts, geometric_mean
 from bundle.core.evidence import Evidence, Start
 from bundle.core.findings.subject import Arm, Band, LoadPoint, Rates, Subject
 from bundle.core.limits import kv_needed, kv_tokens
@@ -19,9 +20,11 @@ from bundle.core.recipe import Group, Load
 from bundle.core.results import Acceptance
 from bundle.core.start_facts import (
     causes,
+    dropped,
     eager_mode,
     is_dummy,
     is_synthetic,
+    launches,
     missing_metrics,
     missing_requests,
     prefix_cache_off,
@@ -71,6 +74,7 @@ def _of_group(evidence: Evidence, context: Context, group: Group) -> Iterator[Su
             acceptance=_rates(evidence, context, group, cell.task, cell.load),
             quality=quality.facts if quality else None,
             started=started(mine),
+            dropped=dropped(mine),
             log_causes=causes(mine),
             reference=None if confounds.is_plain_decode(base) else "a speculative server",
             reference_plain=confounds.is_plain_decode(base),
@@ -129,6 +133,7 @@ def _arm(
     expected = {b.expected_output_tokens for b in benches}
     return Arm(
         values=_values(context.fits, group, task, load),
+        chunks=chunks_of(c.bench for c in found if c.bench is not None and counts(c)),
         tokens=tuple(float(b.output_tokens) for b in benches),
         expected_tokens=expected.pop() if len(expected) == 1 else None,
         requests=sum(b.completed for b in benches) if benches else None,
@@ -144,7 +149,7 @@ def _arm(
         else None,
         eager=eager_mode(starts),
         kv_tokens=kv_tokens(evidence, group),
-        kv_launches=(kv_tokens(evidence, group),),
+        kv_launches=launches(starts),
         mean_length=mean_length,
         throttled=throttle_reasons(found),
         denied=next((c.gpu.denied for c in found if c.gpu and c.gpu.denied), None),

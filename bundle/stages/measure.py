@@ -173,11 +173,13 @@ def _spec(run: Run) -> ServerSpec:
     models = {key: str(path) for key, path in ctx.snapshots.items()}
     argv = (*_command(engine), *serve_vector(recipe, run.group, port=port, models=models))
     libraries = serving_env.preloads(recipe.engine.device, engine.bin.parent / "lib")
+    cache = _cache_folder(run)
+    run.notes.cache_before = "filled" if any(p.is_file() for p in cache.rglob("*")) else "empty"
     env = {
         **serving_env.engine_environment(
             serving_env.base_environment(ctx.environ), locked=engine.locked
         ),
-        **serving_env.cache_variables(_cache_folder(run)),
+        **serving_env.cache_variables(cache),
         **serving_env.preload_variable(libraries),
         **recipe.serve.env,
         **run.group.env,
@@ -247,7 +249,7 @@ def _record(run: Run, started: str) -> RunRecord:
         quality=_quality(run),
         cause=cause,
         prompts=notes.prompts,
-        compile_cache=run.ctx.recipe.design.compile_cache,
+        cache_before=notes.cache_before,
         preloaded=notes.preloaded,
         leftovers=tuple(notes.leftovers),
     )

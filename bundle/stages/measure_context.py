@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -78,6 +78,7 @@ class Notes:
         self.argv: tuple[str, ...] = ()
         self.env: dict[str, str] = {}
         self.preloaded: tuple[str, ...] = ()
+        self.cache_before: Literal["empty", "filled"] | None = None
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:

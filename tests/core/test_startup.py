@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from bundle.core.metrics import parse_metrics
-from bundle.core.startup import normalised_config, runner, server_facts
+from bundle.core.startup import compilation, normalised_config, runner, server_facts
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -50,6 +50,25 @@ def test_facts_of_real_logs(name, expected):
     assert (facts.compile_seconds is None) == name.startswith("cpu")
     assert set(facts.source.values()) == {"log"}
     assert facts.config is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("cpu-eager-baseline", "none"),
+        ("cpu-compiled-eagle3", "compiled"),
+        ("cuda-eagle3", "compiled"),
+        ("h200-eagle3", "loaded"),
+    ],
+)
+def test_what_became_of_the_compile_cache_in_real_logs(name, expected):
+    assert server_facts(log(name)).compilation == expected
+
+
+def test_a_compile_cache_that_served_in_part_or_is_not_spoken_of():
+    both = f"{log('cuda-baseline')}\n{log('h200-baseline')}"
+    assert server_facts(both).compilation == "in part"
+    assert compilation("nothing of it", eager=False) is None
 
 
 def test_answers_outrank_the_log():

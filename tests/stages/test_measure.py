@@ -454,8 +454,17 @@ def test_compile_caches(make, state):
     record = measure_run(PlannedRun(block=1, position=0, group="baseline", quality=False), ctx)
     name = "1-0" if state == "cold" else "shared"
     assert record.env["VLLM_CACHE_ROOT"] == str(ctx.caches / name / "vllm")
-    assert record.compile_cache == state
+    assert record.cache_before == "empty"
     assert old.exists() == (state != "cold")
+
+
+def test_what_lay_in_the_compile_cache_before_is_recorded(make):
+    ctx = make()
+    graph = ctx.caches / "shared/vllm/graph"
+    graph.parent.mkdir(parents=True)
+    graph.touch()
+    record = measure_run(PlannedRun(block=1, position=0, group="baseline", quality=False), ctx)
+    assert record.cache_before == "filled"
 
 
 def test_records_do_not_tell_whose_machine_it_was(make, tmp_path):

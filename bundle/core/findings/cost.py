@@ -172,15 +172,17 @@ def gpu_telemetry_denied(s: Subject) -> Outcome:
     then="other processes on the device at start; a fixed size of the KV cache",
 )
 def startup_variance(s: Subject) -> Outcome:
-    """KV capacity differs between identical launches in the same cache state."""
-    launches = [*s.baseline.kv_launches, *s.arm.kv_launches]
-    if s.identical and s.baseline.kv_tokens and s.arm.kv_tokens:
-        launches = [(*s.baseline.kv_tokens, *s.arm.kv_tokens)]
-    repeated = [launch for launch in launches if len(launch) > 1]
+    """KV capacity differs between identical launches that found the compile cache in one state."""
+    base, mine = s.baseline.kv_launches, s.arm.kv_launches
+    launches = [*base.items(), *mine.items()]
+    if s.identical:
+        launches = [(state, (*base.get(state, ()), *mine.get(state, ()))) for state in base | mine]
+    repeated = [(state, tokens) for state, tokens in launches if len(tokens) > 1]
     if not repeated:
         return unknown("no configuration was started twice with its KV capacity known")
-    wide = max(repeated, key=lambda tokens: max(tokens) / min(tokens))
-    said = f"{min(wide)} to {max(wide)} tokens over {len(wide)} identical launches"
+    state, wide = max(repeated, key=lambda found: max(found[1]) / min(found[1]))
+    cache = f", compile cache {state}" if state else ""
+    said = f"{min(wide)} to {max(wide)} tokens over {len(wide)} identical launches{cache}"
     return triggered(said) if min(wide) != max(wide) else clear(said)
 
 

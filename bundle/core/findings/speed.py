@@ -61,16 +61,35 @@ def no_baseline_timing(s: Subject) -> Outcome:
     then="show ITL percentiles as pauses a reader sees, never as a speed",
 )
 def itl_counts_chunks(s: Subject) -> Outcome:
-    """Only ITL or peak rates support the claim, or they contradict throughput."""
+    """Only ITL or peak rates support the claim, or they contradict throughput.
+
+    Where pauses were recorded, chunks of several tokens are the contradiction itself: ITL is then
+    that many times the time per token.
+    """
     chunky = [ITL in s.effects, _peaks(s) is not None]
-    faults = [*_peak_below_mean(s), *_contradictions(s)]
+    merged, single = _chunks(s)
+    faults = [*merged, *_peak_below_mean(s), *_contradictions(s)]
     if any(chunky) and not _deciding(s):
         faults.append("only chunk-based figures compare the two sides")
     if faults:
         return triggered("; ".join(faults))
+    if single:
+        return clear("; ".join(single))
     if not any(chunky) and s.arm.peak_throughput is None:
         return unknown("no chunk-based figures")
     return clear("chunk-based figures do not contradict the others")
+
+
+def _chunks(s: Subject) -> tuple[list[str], list[str]]:
+    """Sides whose chunks carry several tokens, and sides whose chunks carry one."""
+    merged: list[str] = []
+    single: list[str] = []
+    for name, arm in (("baseline", s.baseline), (s.group, s.arm)):
+        if arm.chunks is not None:
+            said = f"{name}: {arm.chunks.per_chunk:.3g} tokens a chunk"
+            counted = f"{arm.chunks.tokens} tokens in {arm.chunks.pauses} chunks after the first"
+            (merged if arm.chunks.merged else single).append(f"{said}, {counted}")
+    return merged, single
 
 
 def _peaks(s: Subject) -> float | None:
@@ -185,6 +204,39 @@ def step_cost_exceeds_gain(s: Subject) -> Outcome:
 
 
 @rule(
+    "gain-exceeds-acceptance",
+    "blocks",
+    "cell",
+    first="what else differs between the two sides: model runner, scheduling, memory, other load",
+    then="whether both sides did the same work, and whether the counts of acceptance are complete",
+)
+def gain_exceeds_acceptance(s: Subject) -> Outcome:
+    """The gain lies above the tokens per round with its whole interval.
+
+    A round of drafting and verifying would then take less time than the baseline's own step, which
+    does neither: something other than the drafts is faster. At a request rate a faster server runs
+    smaller batches, so that its steps may well be shorter.
+    """
+    a = s.acceptance
+    tokens = None if a is None else (a.effective if a.effective is not None else a.length)
+    if tokens is None or tokens <= 0:
+        return unknown("tokens per round are not known")
+    if THROUGHPUT not in s.deciding:
+        return unknown("at a request rate the batches of both sides differ")
+    name = next((m for m in s.deciding if m in s.effects and s.effects[m].lower is not None), None)
+    if name is None:
+        return unknown("no effect with bounds")
+    band = s.effects[name]
+    lower = band.lower or 0.0
+    said = (
+        f"{name} {band.ratio:.2f} times as fast, at least {math.exp(lower):.2f} ({band.basis}), "
+        f"with {tokens:.2f} tokens a round: a step of {tokens / band.ratio:.2f} times the "
+        "baseline's"
+    )
+    return either(lower > math.log(tokens), said)
+
+
+@rule(
     "gain-fades-with-load",
     "advice",
     "task",
@@ -231,5 +283,6 @@ RULES: tuple[Rule, ...] = (
     slower_than_baseline,
     within_noise,
     step_cost_exceeds_gain,
+    gain_exceeds_acceptance,
 )
 OVER_LOADS: tuple[Rule, ...] = (gain_fades_with_load,)

@@ -23,11 +23,14 @@ def _kind(s: Subject, name: str) -> Outcome:
     then="whether the helper's weights belong to the target, and whether the memory suffices",
 )
 def server_did_not_start(s: Subject) -> Outcome:
-    """A planned server ended before it was ready; the cause comes from its log."""
+    """No planned server of the group became ready; the cause comes from its log.
+
+    Where some did, the others drop out as failed starts do, and are named.
+    """
     if s.started is None:
         return unknown("no server log and no numbers of this server")
     if s.started:
-        return clear("the server ran")
+        return clear("; ".join(["the server ran", *(f"dropped out: {text}" for text in s.dropped)]))
     return triggered("; ".join(text for _, text in s.log_causes) or "the log names no cause")
 
 

@@ -11,6 +11,7 @@ import math
 
 from msgspec import Struct, field
 
+from bundle.core.chunks import Chunks
 from bundle.core.verdict_records import QualityState
 
 THROUGHPUT = "output_throughput"
@@ -44,11 +45,14 @@ class Arm(Struct, frozen=True, kw_only=True):
 
     ``values`` are raw numbers by metric (milliseconds, tokens per second). ``tokens`` are output
     tokens, one entry per start; ``expected_tokens`` is what every start was asked for.
-    ``token_tolerance`` is the relative rounding error of ``tokens``.
+    ``token_tolerance`` is the relative rounding error of ``tokens``. ``chunks`` are those that the
+    outputs came in, where pauses were recorded request by request. ``kv_launches`` are
+    ``kv_tokens`` by the state that the starts found the compile cache in, empty where not known.
     """
 
     values: dict[str, float] = field(default_factory=dict)
     peak_throughput: float | None = None
+    chunks: Chunks | None = None
     tokens: tuple[float, ...] = ()
     expected_tokens: int | None = None
     token_tolerance: float = 0.0
@@ -61,7 +65,7 @@ class Arm(Struct, frozen=True, kw_only=True):
     excess_requests: int | None = None
     eager: bool | None = None
     kv_tokens: tuple[int, ...] = ()
-    kv_launches: tuple[tuple[int, ...], ...] = ()
+    kv_launches: dict[str, tuple[int, ...]] = field(default_factory=dict)
     mean_length: float | None = None
     throttled: tuple[str, ...] | None = None
     denied: str | None = None
@@ -131,8 +135,8 @@ class Subject(Struct, frozen=True, kw_only=True):
 
     ``margin`` and ``tail_limit`` are natural logarithms. ``log_causes`` are findings named by a
     server's log or end, as (id, text). ``started`` is None where nothing says whether the server
-    ran. ``config_differences`` and ``engine_differences`` are None where the configurations are
-    not known.
+    ran; ``dropped`` are starts that did not while others of the group did. ``config_differences``
+    and ``engine_differences`` are None where the configurations are not known.
     """
 
     group: str
@@ -150,6 +154,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     acceptance: Rates | None = None
     quality: QualityFacts | None = None
     started: bool | None = None
+    dropped: tuple[str, ...] = ()
     log_causes: tuple[tuple[str, str], ...] = ()
     reference: str | None = None
     reference_plain: bool | None = None

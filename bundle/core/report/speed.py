@@ -174,7 +174,8 @@ def _other_cell(context: Context, row: EffectRow | None, said: str) -> Cell:
     if row is None or row.value is None or row.baseline is None or row.ratio is None:
         return cell
     values = f"{quantity(row.baseline, '')} → {quantity(row.value, row.unit)}"
-    return Cell(text=cell.text, sub=f"{cell.sub}; {values}")
+    chunks = "" if row.chunk_tokens is None else f"; {quantity(row.chunk_tokens, 'tokens')} a chunk"
+    return Cell(text=cell.text, sub=f"{cell.sub}; {values}{chunks}")
 
 
 def _aa(context: Context) -> tuple[Block, ...]:

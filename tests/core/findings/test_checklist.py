@@ -19,10 +19,10 @@ unequal-work output-length-drift configs-differ eager-baseline engine-differs
 reference-not-plain-decode identical-configs prefix-cache-hits foreign-traffic
 synthetic-acceptance dummy-weights prompts-differ outputs-differ quality-regression
 truncated-outputs metrics-missing acceptance-mismatch no-baseline-timing itl-counts-chunks
-slower-than-baseline within-noise step-cost-exceeds-gain zero-acceptance low-acceptance
-low-coverage weak-later-positions implausible-acceptance too-few-samples gain-fades-with-load
-kv-capacity-loss preemptions tail-regression tail-pauses ttft-regression gpu-throttled
-gpu-telemetry-denied startup-variance
+slower-than-baseline within-noise step-cost-exceeds-gain gain-exceeds-acceptance zero-acceptance
+low-acceptance low-coverage weak-later-positions implausible-acceptance too-few-samples
+gain-fades-with-load kv-capacity-loss preemptions tail-regression tail-pauses ttft-regression
+gpu-throttled gpu-telemetry-denied startup-variance
 """.split()  # noqa: SIM905 - a table reads better as text
 
 FAST = {"ngram": 1.5, "eagle3": 1.5}
@@ -147,9 +147,14 @@ TRIGGERS = {
     "no-baseline-timing": lambda: made.change_cells(
         sound(), "baseline", lambda c: replace(c, bench=None, failed="no answer")
     ),
+    "itl-counts-chunks": lambda: made.change_bench(sound(), "eagle3", pauses=9_450),
     "slower-than-baseline": lambda: evidence(only(EAGLE), World(speed={"eagle3": 0.8})),
     "within-noise": lambda: evidence(only(EAGLE), World(speed={"eagle3": 1.02})),
     "step-cost-exceeds-gain": lambda: evidence(only(EAGLE), World(speed={"eagle3": 0.9})),
+    # 2.44 tokens a round: 0.8 of the rounds draft 3 tokens, 0.6 of which are accepted.
+    "gain-exceeds-acceptance": lambda: evidence(
+        only(EAGLE), World(speed={"eagle3": 2.6}, noise=0.002)
+    ),
     "zero-acceptance": lambda: made.change_counters(
         sound(), "eagle3", accepted=0, per_position=(0, 0, 0), decode_rounds=18_900, rounds=18_900,
         drafted=56_700,
@@ -173,8 +178,6 @@ TRIGGERS = {
     "gpu-telemetry-denied": lambda: gpu(denied="NVML: insufficient permissions"),
     "startup-variance": varied_kv,
 }  # fmt: skip
-# ITL and peak rates never enter the effects of a run folder as speeds: see the reports' tests.
-ONLY_IN_REPORTS = {"itl-counts-chunks"}
 
 
 def states(given, name):
@@ -183,7 +186,7 @@ def states(given, name):
 
 def test_the_table_is_complete_and_in_order():
     assert [rule.id for rule in RULES] == TABLE
-    assert set(TRIGGERS) | ONLY_IN_REPORTS == set(TABLE)
+    assert set(TRIGGERS) == set(TABLE)
 
 
 def test_every_rule_says_what_to_check_and_what_it_is():
@@ -214,7 +217,9 @@ def test_what_voids_makes_the_verdict_invalid(name, effect):
     assert any(name in reason for reason in verdict.reasons)
 
 
-@pytest.mark.parametrize("name", ["identical-configs", "no-baseline-timing"])
+@pytest.mark.parametrize(
+    "name", ["identical-configs", "no-baseline-timing", "gain-exceeds-acceptance"]
+)
 def test_what_blocks_leaves_no_decision(name):
     given = TRIGGERS[name]()
     if name == "no-baseline-timing":
@@ -223,6 +228,14 @@ def test_what_blocks_leaves_no_decision(name):
     verdict = next(v for v in judge(given).verdicts if v.group == "eagle3")
     assert verdict.verdict == "INCONCLUSIVE"
     assert any(name in reason for reason in verdict.reasons)
+
+
+def test_a_load_with_an_impossible_gain_is_in_no_range():
+    speeds = {1: 3.0, 8: 1.5}
+    world = World(speed={"eagle3": lambda cell: speeds[cell.concurrency]}, noise=0.002)
+    given = with_quality(evidence(only(EAGLE, loads=recipe().loads), world), group="eagle3")
+    (verdict,) = judge(given).verdicts
+    assert (verdict.verdict, verdict.ship_range, verdict.gain_range) == ("SHIP", ("c8",), ("c8",))
 
 
 @pytest.mark.parametrize(
@@ -237,6 +250,10 @@ def test_what_blocks_leaves_no_decision(name):
         (lambda: eagle_facts(runner=None), "engine-differs"),
         (lambda: eagle_facts(kv_cache_tokens=None), "kv-capacity-loss"),
         (lambda: evidence(only(EAGLE, design=replace(recipe().design, rounds=1))), "within-noise"),
+        (
+            lambda: evidence(only(EAGLE, design=replace(recipe().design, rounds=1))),
+            "gain-exceeds-acceptance",
+        ),
         (lambda: replace(sound(), starts=()), "identical-configs"),
         (lambda: replace(sound(), starts=()), "server-did-not-start"),
         (lambda: replace(sound(), starts=()), "out-of-memory"),
@@ -270,6 +287,35 @@ def test_failed_before_ready_against_failed_after():
     assert states(later, "out-of-memory") == ["TRIGGERED"]
 
 
+def first_dies(cause="out-of-memory"):
+    return made.change_starts(
+        sound(), "eagle3", lambda s: made.failed_start(s, cause) if s.run.block == 1 else s
+    )
+
+
+def test_one_start_that_failed_drops_out_and_voids_nothing():
+    results = judge(first_dies())
+    found = {f.id: f for f in results.findings if f.group == "eagle3"}
+    assert found["server-did-not-start"].state == "CLEAR"
+    assert found["server-did-not-start"].evidence == (
+        "the server ran; dropped out: 1/1-eagle3: It died. (ValueError: no)"
+    )
+    assert found["out-of-memory"].state == "CLEAR"
+    (verdict,) = results.verdicts
+    assert verdict.verdict != "INVALID"
+    assert results.starts_per_group == {"baseline": 6, "eagle3": 2}
+    assert any("1/1-eagle3" in note for note in results.notes)
+
+
+def test_a_dropped_start_without_a_cause_is_named():
+    def bare(start):
+        return replace(start, run=replace(start.run, cause=None))
+
+    given = made.change_starts(first_dies(), "eagle3", bare)
+    found = next(f for f in judge(given).findings if f.id == "server-did-not-start")
+    assert found.evidence.endswith("dropped out: 1/1-eagle3: no cause is recorded")
+
+
 def test_paths_of_one_server_must_agree():
     def apart(start):
         check = replace(start.run.prompts[0], chat_sha256="d" * 64)
@@ -291,6 +337,14 @@ def test_replies_alone_can_clear_the_prompts():
     for group in ("baseline", "eagle3"):
         given = made.change_starts(given, group, without)
     assert states(given, "prompts-differ") == ["CLEAR"]
+
+
+def test_pauses_of_single_tokens_are_no_contradiction():
+    given = made.change_bench(sound(), "eagle3", pauses=18_900)
+    assert states(given, "itl-counts-chunks") == ["CLEAR"]
+    merged = judge(TRIGGERS["itl-counts-chunks"]()).findings
+    said = next(f.evidence for f in merged if f.id == "itl-counts-chunks")
+    assert said == "eagle3: 2 tokens a chunk, 56700 tokens in 28350 chunks after the first"
 
 
 def test_eager_is_sound_where_the_recipe_describes_it():

@@ -223,6 +223,38 @@ def test_step_cost(estimate, rates, expected):
     assert state("step-cost-exceeds-gain", **fields) == expected
 
 
+@pytest.mark.parametrize(
+    ("estimate", "rates", "expected"),
+    [
+        (math.log(2.2), {"effective": 2.0, "length": 3.0}, "TRIGGERED"),
+        (math.log(2.2), {"length": 2.0}, "TRIGGERED"),
+        (math.log(2.2), {"effective": 2.2}, "CLEAR"),
+        (math.log(2.2), {"effective": 3.0}, "CLEAR"),
+        (math.log(1.1), {"length": 1.0}, "TRIGGERED"),
+        (math.log(2.2), {"effective": 0.0}, "NOT MEASURED"),
+        (math.log(2.2), {}, "NOT MEASURED"),
+    ],
+)
+def test_gain_beyond_the_tokens_per_round(estimate, rates, expected):
+    fields = {"effects": {"tpot": band(estimate)}, **acceptance(**rates)}
+    assert state("gain-exceeds-acceptance", **fields) == expected
+
+
+def test_gain_beyond_the_tokens_per_round_needs_bounds_and_a_fixed_load():
+    known = acceptance(effective=2.0)
+    bare = {"effects": {"tpot": band(0.9, half=None)}, **known}
+    assert state("gain-exceeds-acceptance", **bare) == "NOT MEASURED"
+    assert state("gain-exceeds-acceptance", **known) == "NOT MEASURED"
+    rate = {"effects": {"tpot": band(0.9)}, "deciding": ("tpot", "e2el"), **known}
+    assert state("gain-exceeds-acceptance", **rate) == "NOT MEASURED"
+    throughput = {"effects": {"output_throughput": band(math.log(4.0))}, **known}
+    assert found("gain-exceeds-acceptance", **throughput).evidence == (
+        "output_throughput 4.00 times as fast, at least 3.92 (made), with 2.00 tokens a round: "
+        "a step of 0.50 times the baseline's"
+    )
+    assert found("gain-exceeds-acceptance", **throughput).effect == "blocks"
+
+
 def points(*estimates, half=0.02):
     return tuple(
         LoadPoint(label=f"c{2**i}", size=2**i, metric="tpot", band=band(e, half))
@@ -281,9 +313,18 @@ def test_kv_capacity():
 
 
 def test_startup_variance_of_identical_sides():
-    pools = {"baseline": Arm(kv_tokens=(100,)), "arm": Arm(kv_tokens=(95,))}
+    pools = {"baseline": Arm(kv_launches={"": (100,)}), "arm": Arm(kv_launches={"": (95,)})}
     assert state("startup-variance", identical=True, **pools) == "TRIGGERED"
     assert state("startup-variance", identical=False, **pools) == "NOT MEASURED"
+
+
+def test_startup_variance_compares_equal_states_of_the_cache_alone():
+    apart = {"arm": Arm(kv_launches={"cold": (100,), "warm": (95, 95)})}
+    one = found("startup-variance", **apart)
+    assert one.state == "CLEAR"
+    assert one.evidence == "95 to 95 tokens over 2 identical launches, compile cache warm"
+    wide = {"arm": Arm(kv_launches={"cold": (100, 98), "warm": (95, 95)})}
+    assert found("startup-variance", **wide).evidence.startswith("98 to 100 tokens over 2")
 
 
 def test_hits_and_traffic_half_known_are_not_clear():

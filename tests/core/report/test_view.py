@@ -594,3 +594,15 @@ def test_p_values_stand_alone_and_after_holm() -> None:
     ]
     assert "±1.8 % between starts, p < 0.001 among all verdicts." in words(made.questions[1])
     assert "3 verdicts from one run" in words(section(made, "limits"))
+
+
+def test_pauses_between_chunks_say_how_many_tokens_a_chunk_carries() -> None:
+    results = b.mixed()
+    pause = replace(results.effects[0], metric="p95_itl", unit="ms", chunk_tokens=2.4)
+    made = view(
+        replace(results, effects=(*results.effects, pause)), b.recipe(), b.head(), b.provenance()
+    )
+    assert "2.40 tokens a chunk" in words(section(made, "speed"))
+    assert "a chunk" not in words(
+        section(view(results, b.recipe(), b.head(), b.provenance()), "speed")
+    )
