@@ -718,6 +718,7 @@ def head(**changes: object) -> BundleFile:
         finished="2026-11-30T21:04:05Z",
         tool_version="0.1.0",
         narrowed=(),
+        design=recipe().design,
         planned=planned,
         executed=planned,
         failed=("1/5-mtp", "2/2-mtp", "3/5-mtp"),

@@ -13,6 +13,7 @@ import zstandard
 
 from bundle.core.bundlefile import BundleFile
 from bundle.core.manifest import render_manifest
+from bundle.core.recipe import Design, Target
 from bundle.core.records import Cause, RunRecord, ServerFacts
 from bundle.host.archivewriter import sidecar_of
 from bundle.stages.pack import Packed, pack
@@ -30,6 +31,7 @@ def head(**changes: object) -> BundleFile:
         finished="2024-05-01T12:30:00+02:00",
         tool_version="0.1.0",
         narrowed=(),
+        design=Design(target=Target(concurrency=1)),
         planned=("1/0-baseline", "1/1-ngram", "1/2-suffix"),
         executed=("1/0-baseline",),
         failed=("1/1-ngram",),

@@ -20,7 +20,7 @@ from bundle.core.jsonl import to_jsonl
 from bundle.core.models import LockedFile, LockedModel, ModelLock
 from bundle.core.quality_checks import reference_reply
 from bundle.core.quality_items import parse_quality
-from bundle.core.recipe import Recipe
+from bundle.core.recipe import Design, Recipe, Target
 from bundle.core.recipe_reading import parse_recipe
 from bundle.host.engine_lock import lock_sha256
 from bundle.host.folders import write_json, write_whole
@@ -173,6 +173,7 @@ def headed_only(
         finished="2024-05-01T12:30:00+00:00",
         tool_version="0.1.0",
         narrowed=("groups: ngram",),
+        design=spec.design if spec else Design(target=Target(concurrency=1)),
         planned=names,
         executed=names,
         failed=(),

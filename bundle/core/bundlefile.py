@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from bundle.core.recipe import Design
+
 
 class Claim(Struct, frozen=True, kw_only=True):
     """One number that a rerun is held against, with its band fixed before any rerun.
@@ -28,7 +30,8 @@ class Claim(Struct, frozen=True, kw_only=True):
 class BundleFile(Struct, frozen=True, kw_only=True):
     """The head record. Times are UTC in ISO 8601; ``seconds`` is the run's time account.
 
-    ``looks`` are the numbers of blocks at which the data were judged, this judgement's the last.
+    ``design`` is that of the recipe as it was run, ``planned`` its starts in their order. ``looks``
+    are the numbers of blocks at which the data were judged, this judgement's the last.
     """
 
     schema: Literal["specbundle.bundle/1"] = "specbundle.bundle/1"
@@ -39,6 +42,7 @@ class BundleFile(Struct, frozen=True, kw_only=True):
     finished: str
     tool_version: str
     narrowed: tuple[str, ...]
+    design: Design
     planned: tuple[str, ...]
     executed: tuple[str, ...]
     failed: tuple[str, ...]

@@ -86,6 +86,7 @@ def write_head(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         tool_version=__version__,
         narrowed=narrowing(request),
+        design=recipe.design,
         planned=tuple(plan.folder for plan in planned_runs(recipe)),
         executed=tuple(finished),
         failed=tuple(name for name, record in finished.items() if record.status == "failed"),

@@ -132,6 +132,7 @@ def _head_differences(again: Path, head: BundleFile, recipe: Recipe) -> Iterator
     finished = tuple(finished_runs(again, recipe))
     made = claims(read_json(again / "results" / "results.json", Results))
     expected = {
+        "design": recipe.design,
         "planned": tuple(plan.folder for plan in planned_runs(recipe)),
         "executed": tuple(name for name, _ in finished),
         "failed": tuple(name for name, run in finished if run.status == "failed"),

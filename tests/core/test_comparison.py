@@ -14,6 +14,7 @@ from bundle.core.comparison import (
     differences,
     summary,
 )
+from bundle.core.recipe import Design, Target
 
 
 def claim(
@@ -48,6 +49,7 @@ def head(*claims: Claim) -> BundleFile:
         finished="",
         tool_version="",
         narrowed=(),
+        design=Design(target=Target(concurrency=1)),
         planned=(),
         executed=(),
         failed=(),

@@ -107,6 +107,7 @@ def test_report_files_come_and_go(folder: Path) -> None:
     ("changes", "word"),
     [
         ({"planned": []}, "planned is not"),
+        ({"design": {"target": {"concurrency": 1}, "rounds": 9}}, "design is not"),
         ({"failed": ["1/1-ngram"]}, "failed is not"),
         ({"recipe_sha256": "0" * 64}, "recipe_sha256"),
         ({"claims": []}, "claims"),
