@@ -64,11 +64,6 @@ class Quality(Struct, frozen=True, kw_only=True):
     p_symmetric: float
     reasons: tuple[str, ...]
 
-    @property
-    def net_losses(self) -> int:
-        """Items lost less items won."""
-        return self.losses - self.wins
-
 
 def mcnemar(losses: int, wins: int) -> float:
     """One-sided exact McNemar test: P(X >= losses) for X ~ Binomial(losses + wins, 1/2)."""

@@ -146,10 +146,7 @@ def _bench(folder: Path, cell: Cell, rows: Sequence[Prompt], seed: int) -> Bench
 
 def _quality_counters(folder: Path) -> Counters | None:
     """The increase over the quality pass, which begins where the facts were taken."""
-    before = folder / "quality.before.prom"
-    if not before.is_file():
-        before = folder / "metrics-start.prom"
-    return _increase(before, folder / "quality.after.prom")
+    return _increase(folder / "metrics-start.prom", folder / "quality.after.prom")
 
 
 def _increase(before: Path, after: Path) -> Counters | None:

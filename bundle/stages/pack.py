@@ -54,7 +54,6 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
     id12: str
     tagmanifest_sha256: str
     files: int
-    payload_bytes: int
 
 
 def pack(
@@ -228,5 +227,4 @@ def _seal(members: Mapping[str, Member], head: BundleFile, out_dir: Path, stem: 
         id12=id12,
         tagmanifest_sha256=tags[TAGMANIFEST].sha256,
         files=len(members),
-        payload_bytes=sum(sizes.values()),
     )

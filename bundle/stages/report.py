@@ -136,11 +136,6 @@ def read_report(run_folder: Path) -> Report:
     return Report(source)
 
 
-def read_view(run_folder: Path) -> ReportView:
-    """Read a run folder into the report's view."""
-    return read_report(run_folder).view
-
-
 def paper_named(name: str) -> Paper:
     """A paper size by its name in any case.
 

@@ -188,7 +188,7 @@ def test_counters_of_the_quality_pass_are_used_where_they_were_taken(folder):
     run = folder / "runs" / "1" / "1-ngram"
     counters = replace(made.counters(2, 8, NGRAM, World()), accepted=1, rounds=1, drafted=4)
     blank = replace(counters, accepted=0, rounds=0, drafted=0, per_position=(0, 0, 0, 0))
-    write_whole(run / "quality.before.prom", page(blank))
+    write_whole(run / "metrics-start.prom", page(blank))
     write_whole(run / "quality.after.prom", page(counters))
     results = judge(folder)
     found = [f for f in results.findings if f.id == "acceptance-mismatch"]

@@ -10,7 +10,7 @@ import pytest
 
 from bundle.errors import BundleError, UsageError
 from bundle.stages import report as stage
-from bundle.stages.report import read_view, render
+from bundle.stages.report import read_report, render
 from tests import builders_report as b
 from tests.run_folder import full_run_folder, run_folder
 
@@ -92,6 +92,6 @@ def test_letter_is_letter(tmp_path: Path) -> None:
 
 
 def test_the_view_names_what_the_folder_lacks(tmp_path: Path) -> None:
-    made = read_view(run_folder(tmp_path))
+    made = read_report(run_folder(tmp_path)).view
     said = [text for s in made.sections for k in s.blocks for text in k.paragraphs]
     assert any("Not in the run folder: locks/models.lock.json" in text for text in said)
