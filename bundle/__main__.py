@@ -14,6 +14,22 @@ from rich.console import Console
 
 import bundle
 from bundle.errors import SpecbundleError, UsageError
+from bundle.options import (
+    Accept,
+    Archive,
+    AsJson,
+    EnginePython,
+    Fresh,
+    Gpu,
+    Models,
+    Names,
+    RecipeArg,
+    Reports,
+    Rounds,
+    Trust,
+    WithModels,
+    WithWheels,
+)
 
 app = typer.Typer(
     name="specbundle",
@@ -24,20 +40,6 @@ app = typer.Typer(
 )
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
-
-RecipeArg = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's file or its name.")]
-Reports = Annotated[Path, typer.Option("--reports", help="Where archives and reports go.")]
-Names = Annotated[list[str] | None, typer.Option(help="Narrow the run; may be repeated.")]
-WithModels = Annotated[
-    bool, typer.Option("--include-models", help="Put the models' files into the archive.")
-]
-WithWheels = Annotated[
-    bool, typer.Option("--include-wheels", help="Put in all that a rerun installs, torch included.")
-]
-Accept = Annotated[
-    list[str] | None,
-    typer.Option(help="The mark of a finding of the secret scan that is none; goes on record."),
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -51,21 +53,19 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Show it.")
 def run(
     recipe: RecipeArg,
     reports: Reports = Path("reports"),
-    fresh: Annotated[bool, typer.Option(help="Start over, even if a run is unfinished.")] = False,
+    fresh: Fresh = False,
     resume: Annotated[bool, typer.Option(help="Go on with an unfinished run (default).")] = True,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Blocks to run.")] = None,
+    rounds: Rounds = None,
     groups: Names = None,
     tasks: Names = None,
     concurrency: Annotated[list[int] | None, typer.Option(help="Loads to keep.")] = None,
     quality: Annotated[bool, typer.Option(help="Do the quality pass.")] = True,
-    engine_python: Annotated[
-        Path | None, typer.Option(help="Use the engine of this interpreter, recorded, not locked.")
-    ] = None,
+    engine_python: EnginePython = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A fixed port.")] = None,
     include_models: WithModels = False,
     include_wheels: WithWheels = False,
     accept: Accept = None,
-    gpu: Annotated[int | None, typer.Option(min=0, help="Index of the GPU to use.")] = None,
+    gpu: Gpu = None,
 ) -> None:
     """Run a recipe: freeze, measure, judge, report, pack."""
     from bundle.pipeline import Request, make
@@ -100,7 +100,7 @@ def _split(values: list[str] | None) -> tuple[str, ...]:
 @app.command()
 def plan(
     recipe: RecipeArg,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Blocks to run.")] = None,
+    rounds: Rounds = None,
     groups: Names = None,
     tasks: Names = None,
     gpu_memory: Annotated[
@@ -117,17 +117,15 @@ def plan(
 
 @app.command()
 def verify(
-    archive: Annotated[Path, typer.Argument(help="The .tar.zst file.")],
-    trust: Annotated[Path | None, typer.Option(help="Public keys of signers you trust.")] = None,
+    archive: Archive,
+    trust: Trust = None,
     require_signed: Annotated[bool, typer.Option(help="An unsigned bundle fails.")] = False,
-    models: Annotated[
-        Path | None, typer.Option(help="Folder of local snapshots to hold against the lock.")
-    ] = None,
+    models: Models = None,
     engine_python: Annotated[
         Path | None,
         typer.Option(help="Hold this interpreter's packages against the lock, not the cached."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Check an archive level by level; executes nothing from it, needs no network."""
     from bundle.core.levels import render_json, render_text
@@ -154,20 +152,16 @@ def verify(
 
 @app.command()
 def rerun(
-    archive: Annotated[Path, typer.Argument(help="The .tar.zst file.")],
+    archive: Archive,
     reports: Reports = Path("reports"),
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    fresh: Annotated[bool, typer.Option(help="Start over, even if a run is unfinished.")] = False,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Blocks to run.")] = None,
+    fresh: Fresh = False,
+    rounds: Rounds = None,
     groups: Names = None,
-    models: Annotated[
-        Path | None, typer.Option(help="Folder of local snapshots; held against the lock.")
-    ] = None,
-    engine_python: Annotated[
-        Path | None, typer.Option(help="Use the engine of this interpreter, recorded, not locked.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, help="The GPU to use, by its index.")] = None,
-    trust: Annotated[Path | None, typer.Option(help="Public keys of signers you trust.")] = None,
+    models: Models = None,
+    engine_python: EnginePython = None,
+    gpu: Gpu = None,
+    trust: Trust = None,
     include_models: WithModels = False,
     include_wheels: WithWheels = False,
     accept: Accept = None,
@@ -210,9 +204,7 @@ def rerun(
 def pack(
     run_folder: Annotated[Path, typer.Argument(help="A finished run: reports/work/NAME.")],
     reports: Reports = Path("reports"),
-    models: Annotated[
-        Path | None, typer.Option(help="Folder of local snapshots; held against the lock.")
-    ] = None,
+    models: Models = None,
     include_models: WithModels = False,
     include_wheels: WithWheels = False,
     accept: Accept = None,
@@ -237,7 +229,7 @@ def pack(
 def compare(
     a: Annotated[Path, typer.Argument(help="An archive or a run folder.")],
     b: Annotated[Path, typer.Argument(help="Another of the same recipe.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Hold two bundles of one recipe side by side: set-up first, then every claim."""
     from bundle.stages.compare import compare as stage
@@ -270,7 +262,7 @@ def report(
 @app.command()
 def index(
     folder: Annotated[Path, typer.Argument(help="A folder of archives.")] = Path("reports"),
-    trust: Annotated[Path | None, typer.Option(help="Public keys of signers you trust.")] = None,
+    trust: Trust = None,
 ) -> None:
     """Write index.html, which lists every bundle of a folder with verdicts and signature."""
     from bundle.stages.index import index as stage
@@ -287,7 +279,7 @@ def judge(
         Path | None, typer.Option(help="Folder of the baseline's `vllm bench serve` JSON.")
     ] = None,
     method: Annotated[Path | None, typer.Option(help="The method's folder.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     assume_noise: Annotated[
         float, typer.Option(min=0, help="Standard deviation of a log ratio without repeats.")
     ] = 0.05,
@@ -343,7 +335,7 @@ def lock(
 
 @app.command()
 def sign(
-    archive: Annotated[Path, typer.Argument(help="The .tar.zst file.")],
+    archive: Archive,
     key: Annotated[Path, typer.Option(help="An OpenSSH ed25519 private key.")],
 ) -> None:
     """Sign an archive beside it, or countersign it; the archive does not change."""
