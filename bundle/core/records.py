@@ -129,6 +129,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 
     ``seconds`` splits its wall time: start, warm, quality, cells, stop, other. ``argv`` is the
     argument vector with secrets stripped; ``env`` only the allow-listed variables.
+    ``cache_before`` is what lay in the folder of the compile cache before the server started,
+    whatever it was from.
     """
 
     schema: Literal["specbundle.run/1"] = "specbundle.run/1"
