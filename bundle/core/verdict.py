@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 from bundle.core.bare import BareEvidence, judge_bare
 from bundle.core.layout import Effect
@@ -95,13 +96,10 @@ def judge(evidence: Evidence) -> Verdict:
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust one-sided p values over a family of verdicts (Holm 1979), in the order given."""
-    adjusted = [0.0] * len(p_values)
-    running = 0.0
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    for rank, i in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = running
-    return tuple(adjusted)
+    scaled = (min(1.0, (len(p_values) - rank) * p_values[i]) for rank, i in enumerate(order))
+    adjusted = dict(zip(order, accumulate(scaled, max), strict=True))
+    return tuple(adjusted[i] for i in range(len(p_values)))
 
 
 def _forbidden(e: Evidence) -> tuple[str, ...]:

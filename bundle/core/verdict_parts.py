@@ -47,7 +47,9 @@ def measured(e: Evidence, load: LoadEvidence) -> list[tuple[str, Effect]]:
 
 def bounds(e: Evidence, effect: Effect, *, metrics: int = 1) -> tuple[float, float]:
     """Bounds of an effect that has an interval, at the error left for each look and metric."""
-    return effect.bounds(error_left(e) / metrics) or (-math.inf, math.inf)
+    found = effect.bounds(error_left(e) / metrics)
+    assert found is not None
+    return found
 
 
 def limits(e: Evidence) -> tuple[Limit, ...]:

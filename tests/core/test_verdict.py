@@ -2,9 +2,11 @@ import math
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from scipy import stats
 
 from bundle.core.layout import Effect
+from bundle.core.least_squares import t_quantile
 from bundle.core.verdict import (
     BareEvidence,
     Evidence,
@@ -98,6 +100,36 @@ def test_a_lower_bound_on_the_margin_does_not_ship():
     edge = math.exp(math.log(1.05) + T95 * se)
     assert judge(evidence(effect(edge * (1 + 1e-9), se))).verdict == "SHIP"
     assert judge(evidence(effect(edge * (1 - 1e-9), se))).verdict == "INCONCLUSIVE"
+
+
+def at(bound, value, *, alpha, se=0.01):
+    """An effect whose lower (0) or upper (1) bound is exactly a value, at this two-sided alpha."""
+    half = t_quantile(1 - alpha / 2, DF) * se
+    x = value + half if bound == 0 else value - half
+    for step in range(-4, 5):
+        moved = x + step * math.ulp(x)
+        found = replace(effect(1.0, se), log_effect=moved, lower=moved - half, upper=moved + half)
+        if found.bounds(alpha)[bound] == value:
+            return found
+    raise AssertionError("no such effect in floating point")
+
+
+def test_a_bound_that_is_the_margin_does_not_exceed_it():
+    m = math.log1p(0.05)
+    edge = at(0, m, alpha=0.05)
+    found = judge(evidence(edge))
+    assert found.verdict == "INCONCLUSIVE"
+    assert len(found.reasons) == 2
+    assert not found.further_note.startswith("speed is decided")
+    # One of two metrics: the upper bound for an ABANDON is taken at half the error.
+    assert judge(evidence(at(1, m, alpha=0.025))).verdict == "ABANDON"
+
+
+def test_a_bound_of_no_effect_is_neither_slower_nor_a_gain():
+    found = judge(evidence(at(1, 0.0, alpha=0.025, se=0.005)))
+    assert (found.verdict, found.kind) == ("ABANDON", "no useful gain")
+    found = judge(evidence(at(0, 0.0, alpha=0.05, se=0.005)))
+    assert (found.verdict, found.kind, found.gain_range) == ("ABANDON", "no useful gain", ())
 
 
 def test_one_metric_short_of_the_margin_is_inconclusive_with_a_plan():
