@@ -53,8 +53,9 @@ def _kv(evidence: Evidence, group: str) -> Limit:
     after = kv_tokens(evidence, group)
     if not before or not after:
         return limit_unknown("kv-capacity", allowed, "KV capacity is not known for both sides")
-    worst = 1 - min(after) / max(before)
-    best = 1 - max(after) / min(before)
+    # A loss of exactly 30 % is the fraction 0.3; 1 - 0.7 would lie above it.
+    worst = (max(before) - min(after)) / max(before)
+    best = (min(before) - max(after)) / min(before)
     found = limit_of_range("kv-capacity", best, worst, allowed)
     needed = kv_needed(evidence)
     if needed is not None and min(after) < needed:
