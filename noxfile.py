@@ -17,6 +17,8 @@ RECIPES = sorted(Path("recipes").glob("*.toml"))
 PROJECT = nox.project.load_toml("pyproject.toml")
 # The tool ends its servers before it ends itself: that takes longer than nox waits by default.
 PATIENCE = 120.0
+# Two processes, whatever the machine: the engine's tests in one, all others beside them.
+IN_TWO = ("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder")
 
 
 def group(name: str) -> tuple[str, ...]:
@@ -164,12 +166,24 @@ def fast(session: nox.Session) -> None:
     """Run the tests that need neither engine nor browser."""
     install(session, ".", *group("test"))
     marks = "not engine and not browser and not slow"
-    patiently(session, "python", "-m", "pytest", "-m", marks, *session.posargs)
+    patiently(session, "python", "-m", "pytest", "-m", marks, *(session.posargs or IN_TWO))
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run everything a user's machine can run, the real engine included."""
     install(session, ".", *group("test"))
-    arguments = session.posargs or ["--cov", "--cov-report=term-missing:skip-covered"]
+    whole = (*IN_TWO, "--cov", "--cov-report=term-missing:skip-covered", "--durations=25")
+    arguments = session.posargs or whole
     patiently(session, "python", "-m", "pytest", *arguments)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Test the tests of the judge's rules: every survivor is explained, or this fails."""
+    install(session, ".", *group("mutation"))
+    if session.posargs:
+        patiently(session, "python", "-m", "tests.mutation", *session.posargs)
+        return
+    for command in ("map", "run", "show"):
+        patiently(session, "python", "-m", "tests.mutation", command)
