@@ -9,6 +9,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from bundle.core.lm_eval_results import LmEvalGroup
+
 
 class Acceptance(Struct, frozen=True, kw_only=True):
     """Pooled acceptance of one group and task: sums first, ratios last (MEASUREMENT: definitions).
@@ -321,5 +323,6 @@ class Results(Struct, frozen=True, kw_only=True):
     failed: tuple[FailedRun, ...]
     aa: tuple[EffectRow, ...] = ()
     splits: tuple[SplitRow, ...] = ()
+    lm_eval: tuple[LmEvalGroup, ...] = ()
     starts_per_group: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -21,7 +21,13 @@ from bundle.core.levels import TITLES, Verification
 from bundle.core.recipe import Recipe
 from bundle.errors import BundleError, RecipeError, UsageError
 from bundle.host.folders import read_json, write_json
-from bundle.stages.engine_locks import bundled_lock, locks_folder, recorded
+from bundle.stages.engine_locks import (
+    bundled_lock,
+    engines_of,
+    locks_folder,
+    recorded_all,
+    tools_of,
+)
 from bundle.stages.recipe import Request
 from bundle.stages.recompute import claims_apart
 from bundle.stages.report import COMPARISON
@@ -126,7 +132,8 @@ def require_runnable(parent: Parent) -> None:
             where="V3 (numbers)",
             next_step="another recipe is another experiment: `specbundle run` it",
         )
-    found = tuple(refused(read_json(payload / "recipes" / "recipe.json", Recipe)))
+    recipe = read_json(payload / "recipes" / "recipe.json", Recipe)
+    found = tuple(refused(recipe))
     if found:
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise RecipeError(
@@ -134,7 +141,16 @@ def require_runnable(parent: Parent) -> None:
             where="recipes/recipe.json",
             next_step="read the recipe; `specbundle run` runs it as your own if you want it so",
         )
-    for name, engine in recorded(payload).items():
+    known = recorded_all(payload)
+    unknown = [n for n in (*engines_of(recipe), *tools_of(recipe)) if n not in known]
+    if unknown:
+        raise BundleError(
+            f"expected a record of every environment that the recipe names, found none of "
+            f"{unknown[0]}",
+            where="locks/",
+            next_step="do not use the bundle: nobody said what would be installed",
+        )
+    for name, engine in known.items():
         if engine.locked and bundled_lock(payload, name, engine.lock_sha256) is None:
             head = read_json(payload / "bundle.json", BundleFile)
             raise UsageError(
