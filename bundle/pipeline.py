@@ -25,7 +25,7 @@ from bundle.host.folders import RunFolder, RunState, open_run_folder, write_json
 from bundle.host.models.configs import refuse_known_misfits
 from bundle.host.renderer import renderer_versions
 from bundle.stages import experiment, head
-from bundle.stages.engine_locks import engines_of, freeze_locks
+from bundle.stages.engine_locks import engines_of, freeze_locks, tools_of
 from bundle.stages.freeze import (
     find_inputs,
     freeze_host,
@@ -81,6 +81,7 @@ def prepare(work: Work) -> None:
         freeze_plan(work.path, work.recipe)
         if work.request.engine_python is None:
             freeze_locks(work.path, engines_of(work.recipe), work.request.engine_locks)
+        freeze_locks(work.path, tools_of(work.recipe), work.request.engine_locks)
 
 
 def measure(work: Work) -> None:

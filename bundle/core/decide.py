@@ -57,6 +57,7 @@ def verdict_evidence(
     loads = [x for x in recipe.loads if (x.concurrency is not None) == closed]
     state, note = _quality(evidence, known, group.name)
     asked, not_asked = _asked_again(known.quality[group.name].facts)
+    evaluated, not_evaluated = _evaluated(known.quality[group.name])
     return VerdictEvidence(
         group=group.name,
         task=task,
@@ -78,10 +79,11 @@ def verdict_evidence(
         quality_note=note,
         margin=recipe.policy.margin,
         looks=Looks(declared=recipe.design.looks, taken=len(evidence.looks) + 1),
-        checks_run=(*(f.id for f in own if f.state != "NOT MEASURED"), *asked),
+        checks_run=(*(f.id for f in own if f.state != "NOT MEASURED"), *asked, *evaluated),
         checks_not_run=(
             *(f"{f.id} ({f.evidence})" for f in own if f.state == "NOT MEASURED"),
             *not_asked,
+            *not_evaluated,
         ),
     )
 
@@ -170,6 +172,16 @@ def _asked_again(facts: QualityFacts) -> tuple[tuple[str, ...], tuple[str, ...]]
     if facts.asked:
         return ("near-ties",), ()
     return (), ("near-ties (the baseline was not asked again at first divergences)",)
+
+
+def _evaluated(quality: GroupQuality) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """lm-evaluation-harness, as run or as not run; neither where the recipe does not ask for it."""
+    found = quality.lm_eval
+    if found is None:
+        return (), ()
+    if found.state == "NOT MEASURED":
+        return (), (f"lm-eval ({found.reason})",)
+    return ("lm-eval",), ()
 
 
 def _row(verdict: Verdict, evidence: Evidence) -> VerdictRow:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from bundle.core.design import PlannedRun
+from bundle.core.lm_eval_output import LmEvalOutput
 from bundle.core.recipe import Recipe
 from bundle.core.records import AskedAgain, Reply, RunRecord, ServerFacts
 
@@ -81,7 +82,8 @@ class Start(Struct, frozen=True, kw_only=True):
     """One measured start: its record, its facts, its cells, its replies.
 
     ``quality_counters`` are the ``/metrics`` increase over the quality pass, where it was taken.
-    ``asked_again`` are a last baseline's answers at first divergences of its block.
+    ``asked_again`` are a last baseline's answers at first divergences of its block. ``lm_eval`` is
+    None where no evaluation was made, or none that can be read.
     """
 
     run: RunRecord
@@ -90,6 +92,7 @@ class Start(Struct, frozen=True, kw_only=True):
     replies: tuple[Reply, ...] = ()
     quality_counters: Counters | None = None
     asked_again: tuple[AskedAgain, ...] = ()
+    lm_eval: LmEvalOutput | None = None
 
     @property
     def folder(self) -> str:

@@ -61,6 +61,7 @@ def judge(evidence: Evidence) -> Results:
         failed=failed_runs(evidence),
         aa=aa_rows(evidence, fits),
         splits=split_rows(evidence, fits),
+        lm_eval=tuple(one.lm_eval for one in quality.values() if one.lm_eval is not None),
         starts_per_group=_starts(evidence),
         notes=notes_of(evidence, verdicts, rows),
     )

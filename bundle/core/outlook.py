@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from bundle.core.design import cells, expanded_groups, planned_runs
 from bundle.core.fit import ModelFacts
+from bundle.core.lm_eval_args import evaluated_runs
 from bundle.core.memory import Capacity, Memory, capacity, estimate
 from bundle.core.recipe import Group, Recipe
 
@@ -27,6 +28,8 @@ BANDWIDTH = {"cpu": 25e9, "cuda": 2.0e12}
 REACHED = {"cpu": 0.27, "cuda": 0.65}
 #: Warming, facts and stopping of one start.
 AROUND_SECONDS = 25.0
+#: Importing lm-evaluation-harness and reading its tasks, on two CPU cores.
+LM_EVAL_SECONDS = 8.0
 #: Tokens of a reply where the recipe does not say.
 TOKENS = 128
 _GIB = 1024**3
@@ -46,13 +49,21 @@ class Outlook(Struct, frozen=True, kw_only=True):
         return self.start_seconds + self.cell_seconds + self.quality_seconds
 
 
-def outlook(recipe: Recipe, weights: int, *, items: int, bandwidth: float | None = None) -> Outlook:
+def outlook(
+    recipe: Recipe,
+    weights: int,
+    *,
+    items: int,
+    evaluated: int = 0,
+    bandwidth: float | None = None,
+) -> Outlook:
     """The time that the recipe's starts will take without speculation paying off.
 
     Args:
         recipe: the experiment.
         weights: bytes of the target's weights as the server holds them.
         items: requests of one quality pass.
+        evaluated: items of lm-evaluation-harness, which the first block is asked.
         bandwidth: bytes a second of the device's memory; default: :data:`BANDWIDTH`.
     """
     device = recipe.engine.device
@@ -62,11 +73,15 @@ def outlook(recipe: Recipe, weights: int, *, items: int, bandwidth: float | None
     measured = [run for run in runs if run.block]
     tokens = recipe.quality.max_tokens or TOKENS
     one_pass = items * tokens * step / recipe.quality.concurrency
+    lm_eval = evaluated_runs(recipe)
+    most = recipe.quality.lm_eval.max_tokens if recipe.quality.lm_eval else 0
+    one_evaluation = LM_EVAL_SECONDS + evaluated * most * step / recipe.quality.concurrency
     return Outlook(
         starts=len(runs),
         start_seconds=len(runs) * (START_SECONDS[device] + AROUND_SECONDS),
         cell_seconds=sum(_cells(recipe, groups[run.group], step) for run in measured),
-        quality_seconds=one_pass * sum(run.quality for run in measured),
+        quality_seconds=one_pass * sum(run.quality for run in measured)
+        + one_evaluation * len(lm_eval),
     )
 
 

@@ -16,6 +16,8 @@ from bundle.core.design import baseline
 from bundle.core.divergences import WIDE_GAP, is_wide
 from bundle.core.evidence import Evidence, Gap, Start
 from bundle.core.findings.subject import QualityFacts
+from bundle.core.lm_eval_judge import judge_lm_eval, with_lm_eval
+from bundle.core.lm_eval_results import LmEvalGroup
 from bundle.core.outputs import EARLY_TOKENS, Outputs, compare_outputs, replies_by_item
 from bundle.core.paired import ItemScores, Quality, compare, majority, sign_test
 from bundle.core.records import Reply
@@ -29,19 +31,21 @@ Output = tuple[int, ...] | str
 
 
 class GroupQuality(Struct, frozen=True, kw_only=True):
-    """The row for the report, and the facts for the rules."""
+    """The row for the report, and the facts for the rules; the evaluation is part of both."""
 
     row: QualityRow
     facts: QualityFacts
+    lm_eval: LmEvalGroup | None = None
 
 
 def judge_quality(evidence: Evidence, group: str) -> GroupQuality:
     """Compare one group with the baseline over all starts that carried a quality pass."""
     base = [s for s in evidence.of(baseline(evidence.recipe).name) if s.replies]
     mine = [s for s in evidence.of(group) if s.replies]
+    lm_eval = judge_lm_eval(evidence, group)
     if not base or not mine:
         side = "the baseline" if not base else group
-        return _unmeasured(group, f"no quality pass of {side}", mine)
+        return _unmeasured(group, f"no quality pass of {side}", mine, lm_eval)
     outputs = compare_outputs(base, mine)
     scores = _scores(evidence, base, mine)
     broken, broken_base = _broken_replies(base, mine)
@@ -54,10 +58,13 @@ def judge_quality(evidence: Evidence, group: str) -> GroupQuality:
     )
     row = _row(group, quality, outputs, scores, _kinds(mine), mine)
     row = replace(row, first_divergences=_with_gaps(row.first_divergences, gaps))
-    return GroupQuality(row=row, facts=_facts(row, outputs, mine, gaps))
+    row = with_lm_eval(row, lm_eval)
+    return GroupQuality(row=row, facts=_facts(row, outputs, mine, gaps), lm_eval=lm_eval)
 
 
-def _unmeasured(group: str, reason: str, mine: Sequence[Start]) -> GroupQuality:
+def _unmeasured(
+    group: str, reason: str, mine: Sequence[Start], lm_eval: LmEvalGroup | None
+) -> GroupQuality:
     row = QualityRow(
         group=group,
         state="NOT MEASURED",
@@ -74,7 +81,9 @@ def _unmeasured(group: str, reason: str, mine: Sequence[Start]) -> GroupQuality:
         aa_compared=None,
         finish_reasons=_finish_reasons(mine),
     )
-    return GroupQuality(row=row, facts=QualityFacts(state="NOT MEASURED", reason=reason))
+    row = with_lm_eval(row, lm_eval)
+    facts = QualityFacts(state=row.state, reason=row.reason)
+    return GroupQuality(row=row, facts=facts, lm_eval=lm_eval)
 
 
 def _scores(evidence: Evidence, base: Sequence[Start], mine: Sequence[Start]) -> list[ItemScores]:

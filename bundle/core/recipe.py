@@ -192,11 +192,31 @@ class Design(Record, frozen=True, kw_only=True):
     looks: Positive = 1
 
 
+TaskName = Annotated[str, Meta(pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
+
+
+class LmEval(Record, frozen=True, kw_only=True):
+    """Tasks of lm-evaluation-harness, greedy and seeded, on the groups' own servers.
+
+    ``lock`` names its environment. ``path`` is a folder of task YAML and JSON Lines, ``files`` the
+    sha256 of every file in it. ``chat`` takes tasks that generate; ``completions`` takes plain
+    prompts and tasks by likelihood as well. ``max_tokens`` is for tasks that name no limit.
+    """
+
+    lock: Name
+    path: str
+    files: Annotated[dict[str, Sha256], Meta(min_length=1)]
+    tasks: Annotated[tuple[TaskName, ...], Meta(min_length=1)]
+    api: Literal["chat", "completions"] = "chat"
+    max_tokens: Positive = 256
+
+
 class Quality(Record, frozen=True, kw_only=True):
     """The quality pass. ``items`` takes the first so many rows; none means all of them.
 
     ``blocks`` are the blocks (1-based) that carry a quality pass; empty means every block.
-    Without ``enabled`` no start has one, and no verdict can be SHIP.
+    Without ``enabled`` no start has one, and no verdict can be SHIP. ``lm_eval`` adds tasks of
+    lm-evaluation-harness to the first block that has a quality pass.
     """
 
     path: str
@@ -208,6 +228,7 @@ class Quality(Record, frozen=True, kw_only=True):
     blocks: tuple[Positive, ...] = ()
     max_tokens: Positive | None = None
     enabled: bool = True
+    lm_eval: LmEval | None = None
 
 
 LimitName = Literal["kv-capacity", "tail-tpot", "tail-ttft", "failed-requests", "quality"]

@@ -17,6 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from bundle.core.design import expanded_groups
+from bundle.core.lm_eval_tasks import LM_EVAL_FOLDER, list_problems
 from bundle.core.recipe import Group, Model, Recipe
 from bundle.core.toml_places import STEP, line_of
 from bundle.errors import RecipeError
@@ -188,6 +189,9 @@ def _contradictions(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
     if any(b > recipe.design.rounds for b in recipe.quality.blocks):
         text = f"quality.blocks names a block above rounds = {recipe.design.rounds}"
         yield text, "$.quality", "blocks"
+    if recipe.quality.lm_eval is not None:
+        for text, key in list_problems(recipe.quality.lm_eval):
+            yield text, "$.quality.lm_eval", key
 
 
 def _input_problems(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
@@ -197,6 +201,7 @@ def _input_problems(recipe: Recipe) -> Iterator[tuple[str, str, str]]:
     pinned += [(quality.path, quality.sha256)]
     pinned += [(quality.acceptance_path, quality.acceptance_sha256)]
     names = [path.rpartition("/")[2] for path, _ in dict.fromkeys(pinned)]
+    names += [LM_EVAL_FOLDER] if quality.lm_eval is not None else []
     yield from (
         (f"two different inputs have the file name `{n}`; rename one", "$", n)
         for n in _twice(names)

@@ -124,13 +124,42 @@ class CellRecord(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+class LmEvalScore(Struct, frozen=True, kw_only=True):
+    """One number of lm-evaluation-harness: a metric of a task over its items.
+
+    ``filter`` names how the answer was taken out of the reply. ``stderr`` is the harness's own.
+    """
+
+    task: str
+    metric: str
+    filter: str
+    value: float
+    stderr: float | None
+    items: int
+    higher_is_better: bool = True
+
+
+class LmEvalRun(Struct, frozen=True, kw_only=True):
+    """The evaluation that a start was to carry; without scores it has a ``reason``.
+
+    Its files lie beside it as ``lm_eval/results.json``, ``lm_eval/samples.<task>.jsonl`` and
+    ``lm_eval.log``. ``argv`` is what ``lm_eval`` was started with.
+    """
+
+    status: Literal["ok", "failed"]
+    reason: str | None = None
+    argv: tuple[str, ...] = ()
+    seconds: float = 0.0
+    scores: tuple[LmEvalScore, ...] = ()
+
+
 class RunRecord(Struct, frozen=True, kw_only=True):
     """One planned run as it went: ``runs/<block>/<position>-<group>/run.json``.
 
     ``seconds`` splits its wall time: start, warm, quality, cells, stop, other. ``argv`` is the
     argument vector with secrets stripped; ``env`` only the allow-listed variables.
     ``cache_before`` is what lay in the folder of the compile cache before the server started,
-    whatever it was from.
+    whatever it was from. ``lm_eval`` is None where the start was to carry no evaluation.
     """
 
     schema: Literal["specbundle.run/1"] = "specbundle.run/1"
@@ -151,3 +180,4 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     cache_before: Literal["empty", "filled"] | None = None
     preloaded: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()
+    lm_eval: LmEvalRun | None = None

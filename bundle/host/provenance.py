@@ -84,6 +84,10 @@ def read_provenance(folder: Path) -> Provenance:
     reader = _Reader(folder)
     lock = reader.json("locks/models.lock.json", ModelLock)
     engines = reader.json("locks/engines.json", dict[str, _Engine])
+    tools = None
+    if (folder / "locks" / "tools.json").exists():
+        tools = reader.json("locks/tools.json", dict[str, _Engine])
+    environments = sorted((engines or {}).items()) + sorted((tools or {}).items())
     host = reader.json("system/host.json", _Host)
     gpus = _gpus(reader)
     starts = tuple(_starts(folder))
@@ -91,7 +95,7 @@ def read_provenance(folder: Path) -> Provenance:
     head = folder / "bundle.json"
     return Provenance(
         run_id=hashlib.sha256(head.read_bytes()).hexdigest()[:12] if head.exists() else None,
-        engines=tuple(_engine(folder, name, one) for name, one in sorted((engines or {}).items())),
+        engines=tuple(_engine(folder, name, one) for name, one in environments),
         engine_versions=tuple(versions),
         models=tuple(_model(key, one) for key, one in (lock.models if lock else {}).items()),
         inputs=_inputs(folder),
@@ -143,12 +147,14 @@ def _model(key: str, one: LockedModel) -> ModelEntry:
 
 
 def _inputs(folder: Path) -> tuple[InputEntry, ...]:
-    """The frozen inputs by file name, hashed now: what is there, not what a list says."""
-    files = sorted(p for p in (folder / "inputs").glob("*") if p.is_file())
+    """The frozen inputs by their name, hashed now: what is there, not what a list says."""
+    inputs = folder / "inputs"
+    files = sorted(p for p in inputs.rglob("*") if p.is_file() and p != inputs / "SHA256SUMS")
     return tuple(
-        InputEntry(path=p.name, sha256=hashlib.sha256(p.read_bytes()).hexdigest())
+        InputEntry(
+            path=p.relative_to(inputs).as_posix(), sha256=hashlib.sha256(p.read_bytes()).hexdigest()
+        )
         for p in files
-        if p.name != "SHA256SUMS"
     )
 
 

@@ -10,7 +10,14 @@ from bundle.core.design import planned_runs, serve_vector
 from bundle.core.recipe import Recipe
 from bundle.errors import UsageError
 from bundle.host.folders import read_json
-from bundle.stages.engine_locks import Recorded, is_own, recorded
+from bundle.stages.engine_locks import (
+    Recorded,
+    is_own,
+    recorded,
+    recorded_all,
+    recorded_tools,
+    tools_of,
+)
 from bundle.stages.recipe import Request, load
 from bundle.stages.rerun import Parent
 
@@ -19,7 +26,7 @@ def strange_locks(payload: Path) -> tuple[str, ...]:
     """Engines whose lock is the bundle's own: packages that nobody but its maker chose."""
     return tuple(
         name
-        for name, engine in recorded(payload).items()
+        for name, engine in recorded_all(payload).items()
         if engine.locked and not is_own(name, engine.lock_sha256)
     )
 
@@ -40,6 +47,9 @@ def what_will_run(parent: Parent, request: Request) -> Iterator[str]:
         yield f"narrowed, {text}"
     for name, engine in recorded(payload).items():
         yield f"engine {name}: {_engine_words(name, engine, request)}"
+    for name in tools_of(recipe):
+        said = _lock_words(name, recorded_tools(payload)[name], request)
+        yield f"lm-evaluation-harness {name}: {said}; its tasks name no code and are frozen"
     yield f"models: {_model_words(request)}"
     models = {key: f"<{key}>" for key in recipe.models}
     for group in recipe.groups:
@@ -59,11 +69,15 @@ def narrowed_words(request: Request, head: BundleFile, recipe: Recipe) -> Iterat
 
 
 def _engine_words(name: str, engine: Recorded, request: Request) -> str:
-    sha256 = engine.lock_sha256
     if request.engine_python is not None:
         return f"{request.engine_python} as it is: recorded, not locked"
     if not engine.locked:
         return "the parent's was recorded, not locked; this one is built by the tool's own lock"
+    return _lock_words(name, engine, request)
+
+
+def _lock_words(name: str, engine: Recorded, request: Request) -> str:
+    sha256 = engine.lock_sha256
     known = "a lock that this tool carries" if is_own(name, sha256) else "the BUNDLE'S OWN lock"
     place = "from the wheels in the bundle" if request.wheels else "from your package index"
     return f"{known} ({sha256[:12]}), installed {place} unless it is here already"

@@ -24,10 +24,11 @@ from bundle.host.folders import host_errors, read_json
 #: Below a run folder or payload.
 LOCKS = "locks/engines"
 ENGINES = "locks/engines.json"
+TOOLS = "locks/tools.json"
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """One engine of ``locks/engines.json``."""
+    """One engine of ``locks/engines.json``, or one environment of ``locks/tools.json``."""
 
     lock_sha256: str = ""
     locked: bool = True
@@ -38,6 +39,12 @@ def engines_of(recipe: Recipe) -> tuple[str, ...]:
     """The engines that the recipe's groups use, the shared one first."""
     own = (group.lock for group in recipe.groups if group.lock is not None)
     return tuple(dict.fromkeys([recipe.engine.lock, *own]))
+
+
+def tools_of(recipe: Recipe) -> tuple[str, ...]:
+    """The environments beside the engines': lm-evaluation-harness's, where it is asked for."""
+    found = recipe.quality.lm_eval
+    return (found.lock,) if found is not None and recipe.quality.enabled else ()
 
 
 def freeze_locks(folder: Path, names: Iterable[str], source: Path | None = None) -> None:
@@ -69,7 +76,25 @@ def recorded(payload: Path) -> dict[str, Recorded]:
     Raises:
         BundleError: the record is missing, or a name in it is no name.
     """
-    path = payload / ENGINES
+    return _recorded(payload / ENGINES)
+
+
+def recorded_tools(payload: Path) -> dict[str, Recorded]:
+    """The environments beside the engines' that took part, by name; none where none did.
+
+    Raises:
+        BundleError: a name in the record is no name.
+    """
+    path = payload / TOOLS
+    return _recorded(path) if path.is_file() else {}
+
+
+def recorded_all(payload: Path) -> dict[str, Recorded]:
+    """Every environment that took part: engines, then what stood beside them."""
+    return {**recorded(payload), **recorded_tools(payload)}
+
+
+def _recorded(path: Path) -> dict[str, Recorded]:
     found = read_json(path, dict[str, Recorded])
     try:
         # A name becomes part of a path.

@@ -29,6 +29,7 @@ from bundle.host.gpu import Gpu, open_gpus
 from bundle.host.models import Brought, check_fit, materialise, verify_snapshot
 from bundle.stages.freeze import engine_is_frozen, freeze_engine
 from bundle.stages.measure import RunContext, measure_run
+from bundle.stages.measure_lm_eval import evaluator
 from bundle.stages.pin import lock_path, read_model_lock
 from bundle.stages.recipe import Request, find_recipe
 from bundle.stages.resume import GPUS, require_same_engines, require_same_gpus
@@ -188,6 +189,7 @@ def _context(
         gpus=gpus,
         port=request.port,
         unavailable=_unavailable(groups, engines, recipe),
+        lm_eval=evaluator(folder, recipe, request, progress.message),
     )
 
 

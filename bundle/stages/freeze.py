@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bundle.core.design import expanded_groups, planned_runs, serve_vector
+from bundle.core.lm_eval_tasks import LM_EVAL_FOLDER
 from bundle.core.quality_items import parse_acceptance, parse_quality
 from bundle.core.recipe import Recipe
 from bundle.core.workloads import parse_workload
@@ -20,15 +21,25 @@ from bundle.host.hashing import sha256_of
 from bundle.host.resources import resource_root
 from bundle.host.system import allowed_environment, host_facts
 from bundle.host.wheel import source_commit, wheel_bytes, wheel_name
+from bundle.stages.lm_eval_files import find_task_files, read_task_files
 from bundle.stages.resume import HOST, require_same_machine
 
 
 class InputFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One pinned input: its place in the recipe, its file here, its hash."""
+    """One pinned input: its place in the recipe, its file here, its hash.
+
+    ``task`` names a file among the tasks of lm-evaluation-harness, which keep their folder.
+    """
 
     path: str
     sha256: str
     file: Path
+    task: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name below ``inputs/``."""
+        return f"{LM_EVAL_FOLDER}/{self.task}" if self.task else Path(self.path).name
 
 
 def find_inputs(recipe: Recipe, recipe_file: Path) -> tuple[InputFile, ...]:
@@ -43,7 +54,12 @@ def find_inputs(recipe: Recipe, recipe_file: Path) -> tuple[InputFile, ...]:
     pinned = {w.path: w.sha256 for w in recipe.workloads}
     pinned[recipe.quality.path] = recipe.quality.sha256
     pinned[recipe.quality.acceptance_path] = recipe.quality.acceptance_sha256
-    return tuple(_found(path, sha, recipe_file) for path, sha in pinned.items())
+    tasks = (
+        InputFile(path=f"{recipe.quality.lm_eval.path}/{name}", sha256=sha, file=file, task=name)
+        for name, sha, file in find_task_files(recipe, recipe_file)
+        if recipe.quality.lm_eval is not None
+    )
+    return (*(_found(path, sha, recipe_file) for path, sha in pinned.items()), *tasks)
 
 
 def _found(path: str, sha256: str, recipe_file: Path) -> InputFile:
@@ -74,8 +90,11 @@ def refuse_broken_rows(recipe: Recipe, inputs: tuple[InputFile, ...]) -> None:
 
     Raises:
         InputError: a broken row; names file and line.
+        RecipeError: a task of lm-evaluation-harness that holds code.
     """
-    for one in inputs:
+    if recipe.quality.lm_eval is not None:
+        read_task_files(recipe.quality.lm_eval, {one.task: one.file for one in inputs if one.task})
+    for one in (one for one in inputs if not one.task):
         text = one.file.read_text(encoding="utf-8")
         if one.path == recipe.quality.path:
             parse_quality(text, str(one.file))
@@ -93,12 +112,12 @@ def freeze_inputs(
     Returns:
         The frozen copy of each input by its path in the recipe.
     """
-    copies = {one.path: folder / "inputs" / Path(one.path).name for one in inputs}
+    copies = {one.path: folder / "inputs" / one.name for one in inputs}
     with host_errors(folder):
-        (folder / "inputs").mkdir(parents=True, exist_ok=True)
         for one in inputs:
+            copies[one.path].parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(one.file, copies[one.path])
-    sums = "".join(f"{one.sha256}  {Path(one.path).name}\n" for one in inputs)
+    sums = "".join(f"{one.sha256}  {one.name}\n" for one in inputs)
     write_whole(folder / "inputs" / "SHA256SUMS", sums)
     write_whole(folder / "recipes" / "recipe.toml", recipe_text)
     write_json(folder / "recipes" / "recipe.json", recipe)

@@ -18,7 +18,7 @@ from bundle.host.folders import host_errors, read_json
 from bundle.host.models import Brought, materialise
 from bundle.host.wheel import wheel_name
 from bundle.host.wheelhouse import engine_files, tool_files
-from bundle.stages.engine_locks import LOCKS, bundled_lock, recorded
+from bundle.stages.engine_locks import LOCKS, bundled_lock, recorded, recorded_tools
 from bundle.stages.head import copy_reports
 from bundle.stages.pack import pack
 from bundle.stages.recipe import Request
@@ -108,7 +108,7 @@ def _engines(run_folder: Path, report: Report, source: Path | None) -> dict[str,
         name: ensure_engine(
             name, report=report, locks=locks if locks.is_dir() else None, source=source
         )
-        for name in found
+        for name in (*found, *recorded_tools(run_folder))
     }
 
 

@@ -28,6 +28,7 @@ from bundle.core.results import CellStats, Results
 from bundle.core.workloads import Prompt, parse_workload
 from bundle.errors import BundleError
 from bundle.host.folders import read_json, write_json, write_whole
+from bundle.stages.lm_eval_files import recorded_output
 
 RESULTS = "results/results.json"
 CELLS = "results/cells.csv"
@@ -97,6 +98,7 @@ def read_start(
         replies=parse_rows(_text(replies), str(replies), Reply) if _filled(replies) else (),
         quality_counters=_quality_counters(folder),
         asked_again=parse_rows(_text(asked), str(asked), AskedAgain) if _filled(asked) else (),
+        lm_eval=recorded_output(folder, run, recipe),
     )
 
 

@@ -21,7 +21,7 @@ from bundle.host.folders import read_json
 from bundle.host.gpu import open_gpus
 from bundle.host.system import Host, host_facts
 from bundle.stages.checks import Comparison, Outcome
-from bundle.stages.engine_locks import Recorded, bundled_lock, recorded
+from bundle.stages.engine_locks import Recorded, bundled_lock, recorded_all
 from bundle.stages.set_up import gpu_names, with_gpus
 
 
@@ -54,7 +54,7 @@ def local_environment(
         differences: list[str] = []
         looked: list[str] = []
         absent: list[str] = []
-        for name, engine in recorded(payload).items():
+        for name, engine in recorded_all(payload).items():
             if not engine.locked:
                 absent.append(f"engine {name} was recorded, not locked: there is no lock to hold")
                 continue

@@ -34,6 +34,7 @@ from bundle.host.secrets import (
 )
 from bundle.host.server import Server, ServerSpec
 from bundle.stages.measure_context import Engine, Notes, Run, RunContext
+from bundle.stages.measure_lm_eval import record_of
 from bundle.stages.measure_server import serve
 
 __all__ = ["RunContext", "measure_run"]
@@ -252,6 +253,7 @@ def _record(run: Run, started: str) -> RunRecord:
         cache_before=notes.cache_before,
         preloaded=notes.preloaded,
         leftovers=tuple(notes.leftovers),
+        lm_eval=record_of(run),
     )
 
 

@@ -15,7 +15,7 @@ from bundle.core.design import PRIMER_BLOCK, Cell, PlannedRun
 from bundle.core.progress import Progress
 from bundle.core.quality_pass import ChatItem
 from bundle.core.recipe import Group, Recipe
-from bundle.core.records import Cause, CellRecord, PromptCheck
+from bundle.core.records import Cause, CellRecord, LmEvalRun, PromptCheck
 from bundle.core.workloads import Prompt
 from bundle.host.bench import BenchPool, BenchWorker
 from bundle.host.gpu import Gpu
@@ -35,6 +35,18 @@ class Engine(Protocol):
     @property
     def locked(self) -> bool:
         """Whether a lock made it; False for one that was there already."""
+
+
+class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
+    """lm-evaluation-harness: its interpreter, or the reason why there is none.
+
+    ``tasks`` is the frozen folder of tasks; ``runs`` are the starts that carry the evaluation.
+    """
+
+    python: Path | None
+    reason: str
+    tasks: Path
+    runs: frozenset[str]
 
 
 class RunContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +74,7 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpu, ...] = ()
     port: int | None = None
     unavailable: Mapping[str, Cause] = {}
+    lm_eval: Evaluator | None = None
 
 
 class Notes:
@@ -78,6 +91,8 @@ class Notes:
         self.argv: tuple[str, ...] = ()
         self.env: dict[str, str] = {}
         self.preloaded: tuple[str, ...] = ()
+        self.lm_eval: LmEvalRun | None = None
+        self.lm_eval_argv: tuple[str, ...] = ()
         self.cache_before: Literal["empty", "filled"] | None = None
 
     @contextmanager

@@ -31,6 +31,7 @@ from bundle.host.server import Server
 from bundle.stages.measure_context import Run
 from bundle.stages.measure_divergences import ask_at_divergences, is_asked_again
 from bundle.stages.measure_facts import check_prompts, write_facts
+from bundle.stages.measure_lm_eval import evaluate, is_evaluated
 
 
 class Session:
@@ -113,6 +114,10 @@ def serve(run: Run, server: Server) -> None:
             run.phase("divergences")
             with run.notes.timed("quality"):
                 ask_at_divergences(session)
+        if is_evaluated(run):
+            run.phase("lm-eval")
+            with run.notes.timed("quality"):
+                evaluate(session)
 
 
 def warm(session: Session) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from bundle.core.design import cells, expanded_groups, planned_runs, serve_vector
 from bundle.core.fit import fit_problems
+from bundle.core.lm_eval_args import LmEvalTarget, evaluated_runs, lm_eval_vector
+from bundle.core.lm_eval_tasks import LM_EVAL_FOLDER, Task
 from bundle.core.models import needed_models, unpinned
 from bundle.core.outlook import memory_lines, memory_of_groups, outlook, outlook_lines
 from bundle.core.quality_items import parse_acceptance
@@ -16,6 +18,7 @@ from bundle.core.recipe import Recipe
 from bundle.host.gpu import MIB, open_gpus
 from bundle.host.models.configs import known_facts
 from bundle.stages.freeze import find_inputs
+from bundle.stages.lm_eval_files import tasks_of
 from bundle.stages.recipe import Request, load
 
 _GIB = 1024**3
@@ -44,8 +47,29 @@ def plan_lines(request: Request, *, gpu_memory: float | None = None) -> Iterator
         yield f"quality pass in block {', '.join(map(str, carried))}: {items} items"
     else:
         yield "no quality pass: no verdict can be SHIP"
+    tasks = tasks_of(recipe, file)
+    yield from _evaluation(recipe, tasks)
     yield ""
-    yield from _estimates(recipe, file, gpu_memory)
+    yield from _estimates(recipe, file, gpu_memory, tasks)
+
+
+def _evaluation(recipe: Recipe, tasks: tuple[Task, ...]) -> Iterator[str]:
+    """What lm-evaluation-harness is asked, on which starts, with which vector."""
+    spec, runs = recipe.quality.lm_eval, evaluated_runs(recipe)
+    if spec is None or not runs:
+        return
+    asked = ", ".join(f"{task.name} ({task.items} items, {task.output_type})" for task in tasks)
+    yield f"lm-evaluation-harness (environment {spec.lock}) at the end of block {runs[0].block}:"
+    yield f"  {asked}"
+    yield f"  on {', '.join(run.folder for run in runs)}"
+    target = LmEvalTarget(
+        base_url="http://127.0.0.1:8000",
+        served_name=str(recipe.serve.flags.get("served-model-name", _names(recipe)["target"])),
+        tokenizer=_names(recipe)["target"],
+        tasks=f"inputs/{LM_EVAL_FOLDER}",
+        output="lm_eval",
+    )
+    yield f"  lm_eval {shlex.join(lm_eval_vector(recipe, spec, target))}"
 
 
 def _vectors(recipe: Recipe) -> Iterator[str]:
@@ -57,7 +81,9 @@ def _vectors(recipe: Recipe) -> Iterator[str]:
         yield "  cells: " + ", ".join(f"{c.key} x {c.requests}" for c in cells(recipe, group))
 
 
-def _estimates(recipe: Recipe, file: Path, gpu_memory: float | None) -> Iterator[str]:
+def _estimates(
+    recipe: Recipe, file: Path, gpu_memory: float | None, tasks: tuple[Task, ...]
+) -> Iterator[str]:
     """Fit, memory and time, as far as the models' configurations are known here."""
     facts = known_facts(recipe, file)
     for key in unpinned(recipe):
@@ -76,7 +102,9 @@ def _estimates(recipe: Recipe, file: Path, gpu_memory: float | None) -> Iterator
     rows = memory_of_groups(recipe, facts, device_bytes=device)
     yield f"memory, estimated{f' for a GPU of {device / _GIB:.0f} GiB' if device else ''}:"
     yield from (f"  {line}" for line in memory_lines(rows))
-    found = outlook(recipe, rows[0].target.weights, items=_items(recipe, file))
+    evaluated = sum(task.items for task in tasks)
+    items = _items(recipe, file)
+    found = outlook(recipe, rows[0].target.weights, items=items, evaluated=evaluated)
     yield from outlook_lines(found)
     yield "  (no gain assumed; the servers themselves say what memory they have)"
 

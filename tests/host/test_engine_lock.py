@@ -25,7 +25,7 @@ A, B = "a" * 64, "b" * 64
 
 
 def test_the_shipped_engines() -> None:
-    assert engine_names() == ("cpu", "cuda", "cuda-arctic")
+    assert engine_names() == ("cpu", "cuda", "cuda-arctic", "lm-eval-3.11", "lm-eval-3.12")
     cpu = read_lock("cpu")
     assert [part.file for part, _ in cpu.parts] == [
         "cpu.packages.lock", "cpu.torch.lock", "cpu.build.lock",
@@ -36,13 +36,22 @@ def test_the_shipped_engines() -> None:
     }.items()  # fmt: skip
     assert not {"torchvision", "torchaudio", "torchcodec", "triton"} & set(cpu.pins)
     assert read_lock("cuda").pins["vllm"] == "0.32.0"
-    assert len({lock_sha256(name) for name in engine_names()}) == 3
+    assert len({lock_sha256(name) for name in engine_names()}) == 5
 
 
 def test_arctic_inference_moves_nothing_of_the_cuda_engine() -> None:
     plain, arctic = read_lock("cuda").pins, read_lock("cuda-arctic").pins
     assert plain.items() <= arctic.items()
     assert set(arctic) - set(plain) == {"arctic-inference", "cmake", "nanobind", "wheel"}
+
+
+def test_lm_eval_needs_no_torch_and_is_the_same_for_every_python() -> None:
+    first, second = read_lock("lm-eval-3.11").pins, read_lock("lm-eval-3.12").pins
+    assert first["lm-eval"] == second["lm-eval"] == "0.4.13"
+    assert first.keys() == second.keys()
+    heavy = {"torch", "vllm", "scipy", "scikit-learn", "accelerate", "peft"}
+    assert not heavy & first.keys()
+    assert not [name for name in first if name.startswith("nvidia")]
 
 
 def test_shipped_lists_name_no_index() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bundle.core.design import expanded_groups
+from bundle.core.lm_eval_tasks import LM_EVAL_FOLDER
 from bundle.core.recipe import PackageModel, Recipe
 from bundle.core.report.context import Context
 from bundle.core.report.flags_shown import flags_block
@@ -173,20 +174,29 @@ def _inputs(context: Context) -> Block:
                 role,
                 Cell(text=path, code=True),
                 Cell(text=sha256, code=True),
-                _frozen(frozen.get(path.rpartition("/")[2]), sha256),
+                _frozen(frozen.get(name), sha256),
             )
-            for role, path, sha256 in _pinned(context)
+            for role, path, name, sha256 in _pinned(context)
         ),
     )
     return Block(id="inputs", title="Inputs", tables=(table,))
 
 
-def _pinned(context: Context) -> list[tuple[str, str, str]]:
+def _pinned(context: Context) -> list[tuple[str, str, str, str]]:
+    """Role, path in the recipe, name below the bundle's inputs, sha256."""
     quality = context.recipe.quality
-    return [
+    files = [
         *((f"prompts for {w.task}", w.path, w.sha256) for w in context.recipe.workloads),
         ("quality items", quality.path, quality.sha256),
         ("acceptance prompts", quality.acceptance_path, quality.acceptance_sha256),
+    ]
+    own = [(role, path, path.rpartition("/")[2], sha256) for role, path, sha256 in files]
+    spec = quality.lm_eval
+    tasks = spec.files.items() if spec is not None else ()
+    place = spec.path if spec is not None else ""
+    return own + [
+        ("tasks of lm-evaluation-harness", f"{place}/{name}", f"{LM_EVAL_FOLDER}/{name}", sha256)
+        for name, sha256 in tasks
     ]
 
 

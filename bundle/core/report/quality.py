@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bundle.core.divergences import WIDE_GAP
 from bundle.core.report.context import Context
+from bundle.core.report.lm_eval import lm_eval_blocks
 from bundle.core.report.numbers import NOT_MEASURED, count, probability, share
 from bundle.core.report.parts import Block, Cell, Section, Table, Tone, columns
 from bundle.core.report.text import around, listed, slug
@@ -31,6 +32,7 @@ def section(context: Context) -> Section:
         _kinds(rows),
         _outputs(rows),
         *(_divergences(row) for row in rows),
+        *lm_eval_blocks(context),
     )
     return Section(
         id="quality",
