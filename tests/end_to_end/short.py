@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -25,3 +27,15 @@ def short_recipe() -> str:
         text, count = re.subn(rf"^{pattern}", new, text, flags=re.MULTILINE)
         assert count, pattern
     return text
+
+
+def specbundle(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "bundle", *words],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=1500,
+    )

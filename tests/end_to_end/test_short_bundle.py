@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from bundle.core.evidence import Counters
 from bundle.core.metrics import increase, parse_metrics
 from bundle.core.records import Reply, RunRecord, ServerFacts
 from bundle.core.results import Results
-from bundle.host.archive import extract
 from bundle.stages.pack import pack
-from tests.end_to_end.short import short_recipe
+from tests.end_to_end.short import specbundle
 
 pytestmark = pytest.mark.engine
 CHECKOUT = Path(__file__).parents[2]
@@ -73,45 +71,6 @@ RUN_FILES = (
 RUNS = {"1/0-baseline": "baseline", "1/1-ngram": "ngram", "1/2-baseline": "baseline"}
 
 
-def specbundle(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bundle", *words],
-        cwd=cwd,
-        text=True,
-        capture_output=True,
-        check=False,
-        timeout=1500,
-    )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("short")
-
-
-@pytest.fixture(scope="module")
-def archive(folder: Path) -> Path:
-    recipe = folder / "short.toml"
-    recipe.write_text(short_recipe())
-    done = specbundle("run", str(recipe), "--groups", "ngram", cwd=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (made,) = (folder / "reports").glob("short-*.tar.zst")
-    assert str(made.name) in done.stdout
-    return made
-
-
-@pytest.fixture(scope="module")
-def bag(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("opened")
-    extract(archive, target)
-    return target / archive.name.removesuffix(".tar.zst")
-
-
-@pytest.fixture(scope="module")
-def data(bag: Path) -> Path:
-    return bag / "data"
-
-
 def read(path: Path, kind: type[Any]) -> Any:
     return msgspec.json.decode(path.read_bytes(), type=kind)
 
@@ -154,8 +113,7 @@ def test_foreign_tools_accept_the_bag(archive: Path, bag: Path) -> None:
         )
 
 
-def test_two_packs_of_the_run_folder_are_equal(folder: Path, archive: Path, tmp_path: Path) -> None:
-    (work,) = (p for p in (folder / "reports" / "work").iterdir() if (p / "bundle.json").exists())
+def test_two_packs_of_the_run_folder_are_equal(work: Path, archive: Path, tmp_path: Path) -> None:
     again = pack(work, tmp_path, stem="short")
     assert again.archive.name == archive.name
     assert again.archive.read_bytes() == archive.read_bytes()
