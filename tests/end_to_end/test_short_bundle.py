@@ -54,6 +54,7 @@ RUN_FILES = (
     "run.json",
     "plan.json",
     "server.log",
+    "bench.log",
     "server_info.json",
     "facts.json",
     "replies.jsonl",
