@@ -38,7 +38,6 @@ from bundle.core.report.provenance import (
 from bundle.core.results import (
     Acceptance,
     Advice,
-    BreakEven,
     CapacityRow,
     CellStats,
     Divergence,
@@ -46,12 +45,11 @@ from bundle.core.results import (
     FailedRun,
     Finding,
     LimitRow,
-    Loss,
     QualityRow,
     Results,
-    SplitRow,
     VerdictRow,
 )
+from bundle.core.results_why import BreakEven, Loss, SplitRow
 
 HOSTILE = (
     "<script>alert(1)</script> <img src=http://example.invalid/x.png> & \u202egnp.exe\u202c "

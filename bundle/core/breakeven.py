@@ -12,7 +12,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from bundle.core.effects import CellFit, Key, geometric_mean
-from bundle.core.results import Acceptance, BreakEven, Loss
+from bundle.core.results import Acceptance
+from bundle.core.results_why import BreakEven, Loss
 
 SHORTER = "proposals shorter than k"
 REJECTED = "rejected drafts"

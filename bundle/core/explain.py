@@ -9,7 +9,8 @@ from bundle.core.breakeven import Steps, break_even_rows, effective_of_replies
 from bundle.core.design import baseline, cells, expanded_groups
 from bundle.core.effects import CellFit, Key, usable
 from bundle.core.evidence import Evidence
-from bundle.core.results import Acceptance, BreakEven
+from bundle.core.results import Acceptance
+from bundle.core.results_why import BreakEven
 
 
 def break_even_of(

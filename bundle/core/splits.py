@@ -12,7 +12,7 @@ from bundle.core.design import expanded_groups
 from bundle.core.effects import CellFit, Key, fit_all
 from bundle.core.evidence import Evidence
 from bundle.core.recipe import Group
-from bundle.core.results import SplitRow
+from bundle.core.results_why import SplitRow
 
 SPLIT_METRICS = ("tpot", "output_throughput", "e2el")
 

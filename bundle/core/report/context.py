@@ -10,7 +10,8 @@ from bundle.core.recipe import Recipe
 from bundle.core.report.metrics import Key, indexed
 from bundle.core.report.provenance import Provenance
 from bundle.core.report.words import describe, groups_of, load_key, tasks_of
-from bundle.core.results import BreakEven, CapacityRow, EffectRow, QualityRow, Results, VerdictRow
+from bundle.core.results import CapacityRow, EffectRow, QualityRow, Results, VerdictRow
+from bundle.core.results_why import BreakEven
 
 
 class Context:

@@ -9,7 +9,7 @@ from bundle.core.report.parts import Cell, Table, columns
 from bundle.core.report.speed import at_target
 from bundle.core.report.text import listed, slug
 from bundle.core.report.words import load_key, load_short
-from bundle.core.results import BreakEven
+from bundle.core.results_why import BreakEven
 
 _NONE = "-"
 _SAID = 0.001

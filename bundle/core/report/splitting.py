@@ -9,7 +9,7 @@ from bundle.core.report.parts import Cell, Table, columns
 from bundle.core.report.speed import at_target
 from bundle.core.report.text import slug
 from bundle.core.report.words import load_key, load_short, load_words
-from bundle.core.results import SplitRow
+from bundle.core.results_why import SplitRow
 
 
 def split_table(context: Context, task: str) -> Table:

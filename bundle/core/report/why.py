@@ -30,7 +30,7 @@ from bundle.core.report.speed import at_target
 from bundle.core.report.splitting import split_sentences, split_table
 from bundle.core.report.text import slug
 from bundle.core.report.words import load_key, load_short, load_words
-from bundle.core.results import BreakEven
+from bundle.core.results_why import BreakEven
 
 _MOST_PAIRS = 10
 """Labels that a chart has room for; with more pairs it shows the target load."""

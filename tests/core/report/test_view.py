@@ -9,7 +9,8 @@ from bundle.core.recipe import Load, PackageModel, Policy, Quality, Target
 from bundle.core.report.parts import Cell, Section, Table
 from bundle.core.report.provenance import EngineEntry, Provenance, StartFacts
 from bundle.core.report.view import ReportView, view
-from bundle.core.results import BreakEven, Finding, FindingEffect, Loss
+from bundle.core.results import Finding, FindingEffect
+from bundle.core.results_why import BreakEven, Loss
 from tests import builders_report as b
 
 replace = msgspec.structs.replace
