@@ -13,7 +13,7 @@ from bundle.core.evidence import Evidence
 from bundle.core.findings.subject import QualityFacts
 from bundle.core.limits import group_limits, limit_rows, load_limits
 from bundle.core.quality import GroupQuality
-from bundle.core.recipe import Group, Load
+from bundle.core.recipe import Group, Load, Target
 from bundle.core.results import Finding, VerdictRow
 from bundle.core.verdict import Looks, Verdict
 from bundle.core.verdict import judge as judge_one
@@ -61,7 +61,7 @@ def verdict_evidence(
     return VerdictEvidence(
         group=group.name,
         task=task,
-        target=_load(evidence, known, group.name, task, _target(evidence)),
+        target=_load(evidence, known, group.name, task, recipe.design.target),
         others=tuple(
             _other(evidence, known, group.name, task, load)
             for load in loads
@@ -104,16 +104,9 @@ def _blocking(fired: Sequence[Finding], quality: QualityState) -> tuple[str, ...
     )
 
 
-def _target(evidence: Evidence) -> Load:
-    """The recipe's load at the target; a stand-in without requests where it was narrowed away."""
-    target = evidence.recipe.design.target
-    for load in evidence.recipe.loads:
-        if load.label == target.label:
-            return load
-    return Load(requests=1, concurrency=target.concurrency, request_rate=target.request_rate)
-
-
-def _load(evidence: Evidence, known: Decided, group: str, task: str, load: Load) -> LoadEvidence:
+def _load(
+    evidence: Evidence, known: Decided, group: str, task: str, load: Load | Target
+) -> LoadEvidence:
     names = CLOSED_LOOP if load.concurrency is not None else OPEN_LOOP
     size = load.concurrency if load.concurrency is not None else load.request_rate
     return LoadEvidence(
