@@ -27,19 +27,27 @@ def group(name: str) -> tuple[str, ...]:
 
 
 def install(session: nox.Session, *words: str) -> None:
-    """Install with uv, a third of the time, from where the user's pip would install."""
+    """Install with uv, a third of the time, from where the user's pip would install.
+
+    Modules are compiled as pip compiles them: otherwise every start of the tool may do it again.
+    """
     if session.venv_backend == "uv":
-        session.install("uv", *words)
+        session.install("uv", "--compile-bytecode", *words)
         return
     session.install("uv")
     settings = session.run("python", "-m", "pip", "config", "list", silent=True, log=False)
     environ = uv_environment(parse_pip_config(settings or ""), os.environ)
-    session.run("uv", "pip", "install", "--quiet", *words, env=environ)
+    session.run("uv", "pip", "install", "--quiet", "--compile-bytecode", *words, env=environ)
 
 
-def patiently(session: nox.Session, *words: str) -> None:
+def patiently(session: nox.Session, *words: str, **environ: str) -> None:
     """Run a command that needs time to end its servers when it is stopped."""
-    session.run(*words, interrupt_timeout=PATIENCE, terminate_timeout=PATIENCE)
+    session.run(*words, env=environ, interrupt_timeout=PATIENCE, terminate_timeout=PATIENCE)
+
+
+def pytest(session: nox.Session, *words: str) -> None:
+    """Run tests; they start the tool hundreds of times, so its modules are kept compiled."""
+    patiently(session, "python", "-m", "pytest", *words, PYTHONDONTWRITEBYTECODE="")
 
 
 def tool(session: nox.Session, *words: str, extra: str = "") -> None:
@@ -166,7 +174,7 @@ def fast(session: nox.Session) -> None:
     """Run the tests that need neither engine nor browser."""
     install(session, ".", *group("test"))
     marks = "not engine and not browser and not slow"
-    patiently(session, "python", "-m", "pytest", "-m", marks, *(session.posargs or IN_TWO))
+    pytest(session, "-m", marks, *(session.posargs or IN_TWO))
 
 
 @nox.session
@@ -175,7 +183,7 @@ def tests(session: nox.Session) -> None:
     install(session, ".", *group("test"))
     whole = (*IN_TWO, "--cov", "--cov-report=term-missing:skip-covered", "--durations=25")
     arguments = session.posargs or whole
-    patiently(session, "python", "-m", "pytest", *arguments)
+    pytest(session, *arguments)
 
 
 @nox.session
