@@ -24,6 +24,8 @@ from bundle.host.system import host_facts
 
 GIB = 2**30
 ENGINE_DISK_GIB = 12
+#: Environments that most recipes need not have.
+EXTRA = ("lm-eval-3.11", "lm-eval-3.12")
 MEMORY_GIB = 6
 
 
@@ -107,7 +109,8 @@ def _engines(_: Path) -> Iterator[Diagnosis]:
     yield _note("installer", f"uv at {uv}" if uv else "pip (uv, where installed, takes a third)")
     for name in engine_names():
         built = cached_engine(name, lock_sha256(name)) is not None
-        yield _note(f"engine {name}", "built" if built else "not built yet; the first run does it")
+        run = "the first run of a recipe that asks for it" if name in EXTRA else "the first run"
+        yield _note(f"engine {name}", "built" if built else f"not built yet; {run} does it")
 
 
 LOOKS: tuple[Callable[[Path], Iterator[Diagnosis]], ...] = (

@@ -26,40 +26,24 @@ from bundle.errors import BundleError
 from bundle.host import lm_eval
 from bundle.host.archive import extract
 from bundle.host.folders import read_json
-from bundle.host.hashing import sha256_of
 from bundle.pipeline import make
 from bundle.stages import experiment
 from bundle.stages.judge import read_evidence
 from bundle.stages.lm_eval_files import read_output
 from bundle.stages.plan import plan_lines
 from bundle.stages.recipe import Request
-from tests.end_to_end.short import short_recipe, specbundle
+from tests.end_to_end.short import specbundle
+from tests.lm_eval import TASKS, asking_recipe
 
 pytestmark = pytest.mark.engine
-TASKS = Path(__file__).parent / "lm_eval_tasks"
 STARTS = ("1/0-baseline", "1/1-ngram")
-TABLE = """
-[quality.lm_eval]
-lock = "lm-eval-3.11"
-path = "lm_eval_tasks"
-tasks = ["say_the_word"]
-max_tokens = 12
-
-[quality.lm_eval.files]
-"""
-
-
-def recipe_text() -> str:
-    """The short recipe, with tasks and the hash of every file of theirs."""
-    files = sorted(TASKS.iterdir())
-    return short_recipe() + TABLE + "".join(f'"{p.name}" = "{sha256_of(p)}"\n' for p in files)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("evaluated")
     shutil.copytree(TASKS, found / TASKS.name)
-    (found / "short.toml").write_text(recipe_text())
+    (found / "short.toml").write_text(asking_recipe())
     return found
 
 

@@ -20,6 +20,8 @@ def test_only_a_finished_engine_is_built(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").touch()
     assert said("engine cpu") == "not built yet; the first run does it"
+    words = "not built yet; the first run of a recipe that asks for it does it"
+    assert said("engine lm-eval-3.11") == said("engine lm-eval-3.12") == words
     (folder / MARKER).touch()
     assert said("engine cpu") == "built"
 

@@ -9,11 +9,12 @@ import pytest
 
 from bundle.core.models import LockedFile, LockedModel, ModelLock
 from bundle.errors import BundleError, ModelError, UsageError
+from bundle.host.engine_lock import lock_sha256
 from bundle.host.folders import write_json
 from bundle.host.hashing import sha256_of
 from bundle.host.wheel import wheel_name
 from bundle.stages import include as stage
-from bundle.stages.engine_locks import freeze_locks
+from bundle.stages.engine_locks import LOCKS, TOOLS, freeze_locks
 from bundle.stages.include import included, seal_again
 from bundle.stages.pack import ACCEPTED, pack
 from bundle.stages.recipe import Request
@@ -21,7 +22,7 @@ from bundle.stages.verify import Request as VerifyRequest
 from bundle.stages.verify import verify
 from tests import builders as made
 from tests.bundles import files_of, run_folder, write
-from tests.host.tiny_engine import write_engine
+from tests.host.tiny_engine import line, write_engine, write_wheel
 
 
 def say(text: str) -> None:
@@ -93,6 +94,19 @@ def test_models_and_wheels_go_into_the_archive_and_not_into_the_folder(
     assert not (run / "wheels").exists()
     found = verify(VerifyRequest(archive=archive, recompute=lambda payload: []))
     assert found.exit_code == 0, found
+
+
+def test_what_stood_beside_the_engines_goes_with_them(run: Path, tmp_path: Path) -> None:
+    own = write_wheel(tmp_path / "links", "harness", "2.0")
+    (run / LOCKS / "extra.packages.lock").write_text(line(own, "harness", "2.0"))
+    text = (run / LOCKS / "tiny.toml").read_text().partition("[[parts]]")[0]
+    part = '[[parts]]\nfile = "extra.packages.lock"\n'
+    (run / LOCKS / "extra.toml").write_text(f"{text}{part}")
+    digest = lock_sha256("extra", run / LOCKS)
+    write_json(run / TOOLS, {"extra": {"lock_sha256": digest}})
+    found = included(run, ask(tmp_path, include_wheels=True), report=say)
+    assert "wheels/harness-2.0-py3-none-any.whl" in found
+    assert "wheels/alpha-1.0-py3-none-any.whl" in found
 
 
 def test_a_model_that_changed_since_is_refused(run: Path, tmp_path: Path) -> None:
