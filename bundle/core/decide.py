@@ -109,9 +109,10 @@ def _load(
 ) -> LoadEvidence:
     names = CLOSED_LOOP if load.concurrency is not None else OPEN_LOOP
     size = load.concurrency if load.concurrency is not None else load.request_rate
+    assert size is not None
     return LoadEvidence(
         label=load.label,
-        load=float(size or 0),
+        load=float(size),
         metrics=tuple(_metric(known.fits, group, task, load.label, name) for name in names),
         limits=load_limits(evidence, known.fits, group, task, load.label),
     )
@@ -140,8 +141,8 @@ def _metric(
     effect = one.effect(group) if one else None
     reason = "" if effect is not None else "not measured at this load"
     if one is not None and effect is None:
-        problems = [p for p in one.fit.problems if p.startswith(f"{group}:")]
-        reason = problems[0] if problems else f"no start of {group} gave it"
+        dropped = (p for p in one.fit.problems if p.startswith(f"{group}:"))
+        reason = next(dropped, f"no start of {group} gave it")
     return MetricEvidence(metric=metric, effect=effect, reason=reason)
 
 

@@ -97,6 +97,25 @@ def test_broken_quality_needs_no_timing_but_other_blocks_stand(given):
     assert said.blocking == ("identical-configs (numbers)",)
 
 
+@pytest.mark.parametrize(
+    ("facts", "run", "not_run"),
+    [
+        ({}, (), ()),
+        ({"divergences": 3, "asked": 2}, ("near-ties",), ()),
+        (
+            {"divergences": 3},
+            (),
+            ("near-ties (the baseline was not asked again at first divergences)",),
+        ),
+    ],
+)
+def test_near_ties_are_a_check_where_outputs_part(given, facts, run, not_run):
+    row = judge_quality(given, "eagle3")
+    row = replace(row, facts=replace(row.facts, **facts))
+    said = verdict_evidence(given, replace(known(given), quality={"eagle3": row}), EAGLE, "code")
+    assert (said.checks_run, said.checks_not_run) == (run, not_run)
+
+
 def test_a_load_whose_comparison_is_void_shows_nothing(given):
     void = finding(load="c1")
     weak = finding("tail-pauses", effect="limits", load="c1")
@@ -145,6 +164,15 @@ def test_a_metric_without_an_effect_says_why(given):
     gone = made.change_bench(bare, "baseline", mean_tpot=None)
     (tpot, _) = found(gone).target.metrics
     assert tpot.reason == "not measured at this load"
+
+
+def test_an_arm_that_cannot_be_told_apart_says_so(given):
+    alone = replace(given, starts=given.of("eagle3"))
+    (tpot, _) = found(alone).target.metrics
+    assert (tpot.effect, tpot.reason) == (
+        None,
+        "eagle3: dropped, no start of the reference arm baseline succeeded",
+    )
 
 
 def test_limits_that_are_off_are_named_and_quality_is_off_by_itself(given):

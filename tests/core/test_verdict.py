@@ -577,3 +577,18 @@ def test_a_small_share_is_no_false_zero():
 def test_an_unknown_metric_keeps_its_name():
     found = bare(effects={"goodput": 0.2})
     assert found.reasons[0].startswith("goodput 1.221")
+
+
+@pytest.mark.parametrize(
+    ("effects", "gains"),
+    [
+        ((H + 1e-9,), ("c4",)),
+        ((H,), ()),
+        ((H - 1e-9,), ()),
+        ((-0.03,), ()),
+        ((0.2, 0.01), ()),
+        ((), ()),
+    ],
+)
+def test_a_gain_on_bare_numbers_lies_above_the_assumed_noise(effects, gains):
+    assert bare(*effects).gain_range == gains
