@@ -228,6 +228,16 @@ def test_energy_is_shown_by_token():
     assert {r.group for r in rows.values()} == {"eagle3"}
 
 
+@pytest.mark.parametrize(("energy", "tokens"), [(None, 19200), (9600.0, 0)])
+def test_without_energy_or_tokens_there_is_none_by_token(energy, tokens):
+    given = made.change_bench(evidence(only(EAGLE)), "eagle3", output_tokens=tokens)
+    sampled = made.change_cells(
+        given, "eagle3", lambda c: replace(c, gpu=made.gpu(mean_power=None, energy=energy))
+    )
+    units = {r.unit for r in cell_stats(sampled, fit_all(sampled))}
+    assert units == {"ms", "tok/s", *(["J"] if energy else [])}
+
+
 def test_the_geometric_mean():
     assert geometric_mean(iter([2.0, 8.0])) == pytest.approx(4.0)
     assert geometric_mean(iter(())) is None

@@ -271,3 +271,18 @@ def test_ratios_and_bounds_of_an_effect():
     low, high = effect.bounds(0.01)
     assert high - low == pytest.approx(2 * 0.02 * stats.t.ppf(0.995, 4))
     assert effect.p_not_above(0.05) == pytest.approx(stats.t.sf(2.5, 4))
+
+
+@pytest.mark.parametrize("missing", ["se", "df"])
+def test_an_effect_without_noise_or_freedom_has_no_bounds(missing):
+    whole = {"se": 0.01, "df": 4.0, "lower": 0.07, "upper": 0.13}
+    bare = Effect(arm="g", log_effect=0.1, starts=3, **{**whole, missing: None})
+    assert bare.bounds(0.05) is None
+    assert bare.p_not_above(0.0) is None
+
+
+def test_no_start_gives_an_empty_fit():
+    found = fit([], methods=2)
+    assert (found.effects, found.df, found.blocks, found.methods) == ({}, 0, 0, 2)
+    assert (found.noise_sd, found.aa_mean, found.aa_sd) == (None, None, None)
+    assert found.problems == ("no start succeeded: nothing was measured",)
