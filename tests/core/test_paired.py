@@ -145,3 +145,8 @@ def test_blocked_share_without_churn_is_a_binomial_tail():
 def test_churn_hides_a_loss():
     assert blocked_share(120, 0.10, churn=0.05) < blocked_share(120, 0.10)
     assert blocked_share(20, 0.0) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("fewer", [0, 1, 7])
+def test_nothing_more_is_no_evidence_at_all(fewer):
+    assert sign_test(0, fewer) == 1.0
