@@ -3,8 +3,7 @@
 Page and PDF carry the font themselves, so words need not be drawn as paths: the PDF takes a fifth
 less time and its charts can be searched.
 
-A series has the same colour, marker and line in every chart. Colours are written as literals; an
-inline chart gets them as CSS variables, so that it follows the page into dark mode.
+A series has the same colour, marker and line in every chart.
 """
 
 from __future__ import annotations
@@ -24,16 +23,11 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from bundle.core.report.parts import Chart, Panel, Series
+from bundle.host.chart_colours import BAND, GRID, INK, MUTED, SERIES
 from bundle.host.resources import resource
 
-INK, MUTED, GRID, BAND = "#1b1e22", "#575d66", "#dcdfe4", "#eceef1"
-# Dark enough for 3:1 on white, apart for the common colour deficiencies; markers tell them too.
-SERIES = ("#5f656e", "#0068a8", "#bf4a00", "#007a5a", "#a0407f", "#856000", "#5546b8")
 MARKERS = "osD^vPX"
 LINES = ("-", "--", ":")
-VARIABLES = {INK: "ink", MUTED: "muted", GRID: "line", BAND: "band"} | {
-    colour: f"s{i}" for i, colour in enumerate(SERIES)
-}
 
 _LEFT, _RIGHT, _TITLE, _LEGEND_ROW = 0.62, 0.08, 0.34, 0.2
 """Inches: room for the y labels, at the right, for a panel's title, for a row of the legend."""
@@ -93,13 +87,6 @@ def draw(chart: Chart) -> str:
         blank = {"Date": None, "Creator": None, "Format": None, "Type": None}
         FigureCanvasSVG(figure).print_svg(out, metadata=blank)  # type: ignore[no-untyped-call]
     return _element(out.getvalue(), chart.id)
-
-
-def themed(svg: str) -> str:
-    """A chart for a page: its colours follow the page's variables."""
-    for colour, name in VARIABLES.items():
-        svg = svg.replace(f": {colour}", f": var(--{name})")
-    return svg
 
 
 def _style() -> Any:

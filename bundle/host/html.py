@@ -17,7 +17,7 @@ from bundle.core.report.index import IndexView
 from bundle.core.report.parts import Table
 from bundle.core.report.text import clip, visible
 from bundle.core.report.view import ReportView
-from bundle.host.charts import themed
+from bundle.host.chart_colours import themed
 from bundle.host.resources import resource, resource_root
 
 Medium = Literal["screen", "print"]

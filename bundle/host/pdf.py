@@ -36,8 +36,8 @@ def write_pdf(
         identifier: 16 bytes or more that name the run.
 
     Raises:
-        HostError: Pango, which WeasyPrint lays text out with, is not on this machine, or the page
-            asked for something outside itself.
+        HostError: Pango, which WeasyPrint lays text out with, is not on this machine, a chart
+            could not be drawn, or the page asked for something outside itself.
     """
     weasyprint = load_weasyprint()
     when = _moment(created)
@@ -64,6 +64,8 @@ def write_pdf(
                 attachments=files,
             )
         except weasyprint.urls.FatalURLFetchingError as error:
+            if isinstance(error.__cause__, HostError):  # a chart that could not be drawn
+                raise error.__cause__ from None
             raise HostError(
                 f"the report asked for something outside itself: {error}",
                 next_step="report it: a template or a chart of this tool is wrong",

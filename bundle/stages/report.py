@@ -7,7 +7,7 @@ process, place, time zone and locale.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import cast, get_args
@@ -22,7 +22,7 @@ from bundle.core.report.provenance import Provenance
 from bundle.core.report.view import ReportView, view
 from bundle.core.results import Results
 from bundle.errors import UsageError
-from bundle.host.charts import draw
+from bundle.host.drawing import Drawing
 from bundle.host.folders import read_json, write_whole
 from bundle.host.html import Paper, page, print_page
 from bundle.host.pdf import write_pdf
@@ -66,9 +66,9 @@ class Report:
         return view(own.results, own.recipe, own.head, own.provenance, own.comparison)
 
     @cached_property
-    def charts(self) -> dict[str, str]:
-        """Every chart as an SVG element, by its id."""
-        return {chart.id: draw(chart) for chart in charts_of(self.view)}
+    def charts(self) -> Mapping[str, str]:
+        """Every chart as an SVG element, by its id; they are drawn while others work."""
+        return Drawing(tuple(charts_of(self.view)))
 
     def html(self) -> str:
         """The page."""
@@ -104,7 +104,7 @@ def render(run_folder: Path, *, paper: str = "A4") -> ReportFiles:
     """
     size = paper_named(paper)
     made = read_report(run_folder)
-    html, pdf = made.html(), made.pdf(size)
+    pdf, html = made.pdf(size), made.html()
     target = run_folder / "report"
     charts = {target / "charts" / f"{name}.svg": svg for name, svg in made.charts.items()}
     for path, svg in charts.items():

@@ -105,10 +105,13 @@ def rerender(
     size = paper_named(paper)
     with _payload(source) as (payload, stem):
         job = Job(report=read_report(payload), paper=size, stem=stem)
-        made = {into / f"{stem}.{name}": FORMATS[name](job) for name in formats}
-    for path, content in made.items():
+        # The PDF first: it lays out its text while the charts are drawn.
+        order = sorted(formats, key=lambda name: name != "pdf")
+        made = {name: FORMATS[name](job) for name in order}
+    files = {into / f"{stem}.{name}": made[name] for name in formats}
+    for path, content in files.items():
         write_whole(path, content)
-    return tuple(made)
+    return tuple(files)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from bundle.core.report.parts import Chart, Panel, Point, Series
-from bundle.host.charts import BAND, MARKERS, SERIES, _columns, draw, themed
+from bundle.host.chart_colours import BAND, SERIES, themed
+from bundle.host.charts import MARKERS, _columns, draw
 
 POINTS = (Point(at=0, value=-3.0, lower=-6.0, upper=1.0), Point(at=1, value=40.0))
 
