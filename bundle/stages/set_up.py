@@ -17,6 +17,7 @@ from bundle.core.results import Results
 from bundle.core.set_up import leaves
 from bundle.host.folders import read_json, records
 from bundle.host.system import Host
+from bundle.stages.engine_locks import recorded_tools
 
 MACHINE_CLASS = "machine class"
 ENGINE = "engine"
@@ -54,6 +55,7 @@ def facts_of(payload: Path) -> dict[str, str]:
         **_inputs(payload),
         **_environment(payload),
         **dict(_packages(payload)),
+        **{f"environment {name}": one.lock_sha256 for name, one in recorded_tools(payload).items()},
         **dict(_servers(payload)),
     }
 

@@ -30,6 +30,7 @@ from bundle.stages.plan import plan_lines
 from bundle.stages.recipe import Request
 from bundle.stages.recompute import recompute
 from bundle.stages.rerun import Parent, request_for, require_runnable
+from bundle.stages.set_up import SPEED, facts_of
 from tests.lm_eval import RECORDED, TASKS, asking_recipe, evaluated, say
 from tests.measured import HOST, measured
 
@@ -191,6 +192,14 @@ def test_packages_of_a_stranger_are_named(folder: Path) -> None:
     digest = lock_sha256("lm-eval-3.11", folder / LOCKS)
     write_json(folder / TOOLS, {"lm-eval-3.11": {"lock_sha256": digest}})
     assert strange_locks(folder) == ("lm-eval-3.11",)
+
+
+def test_its_lock_is_part_of_the_set_up_and_bars_no_speed(folder: Path) -> None:
+    facts = facts_of(folder)
+    digest = recorded_tools(folder)["lm-eval-3.11"].lock_sha256
+    assert facts["environment lm-eval-3.11"] == digest
+    assert not any(digest in facts[name] for name in SPEED)
+    assert "input lm_eval/words.jsonl" in facts
 
 
 @pytest.mark.parametrize("record", [TOOLS, "locks/engines.json"])
