@@ -150,3 +150,16 @@ def test_churn_hides_a_loss():
 @pytest.mark.parametrize("fewer", [0, 1, 7])
 def test_nothing_more_is_no_evidence_at_all(fewer):
     assert sign_test(0, fewer) == 1.0
+
+
+def test_two_of_five_are_no_majority():
+    assert majority((True, True, False, False, False)) is False
+    assert majority((True, True, True, False, False)) is True
+
+
+def test_items_that_both_pass_or_both_fail_are_neither_lost_nor_won():
+    def both(item, passed):
+        return ItemScores(item=item, first=(passed,), last=(passed,), method=(passed,))
+
+    found = compare([both(f"q{i}", i % 2 == 0) for i in range(10)])
+    assert (found.items, found.losses, found.wins, found.net_losses) == (10, 0, 0, 0)

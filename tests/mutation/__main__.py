@@ -288,7 +288,7 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=ENOUGH, help="of tests that a mutant may live through"
     )
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     os.chdir(ROOT)
     FOLDER.mkdir(parents=True, exist_ok=True)
     if given.command == "map":
