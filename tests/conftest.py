@@ -14,7 +14,7 @@ settings.register_profile("suite", deadline=None)  # machines are shared and slo
 settings.load_profile("suite")
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Name each test's group for ``--dist loadgroup``, the engine's first."""
     items.sort(key=lambda item: item.get_closest_marker("engine") is None)
