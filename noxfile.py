@@ -18,7 +18,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 # The tool ends its servers before it ends itself: that takes longer than nox waits by default.
 PATIENCE = 120.0
 # Two processes, whatever the machine: the engine's tests in one, all others beside them.
-IN_TWO = ("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder")
+IN_TWO = ("-n", "2", "--no-loadscope-reorder")
 
 
 def group(name: str) -> tuple[str, ...]:

@@ -7,17 +7,29 @@ longest work begins at once.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import settings
 
 settings.register_profile("suite", deadline=None)  # machines are shared and slow at times
 settings.load_profile("suite")
 
+ENGINE = "tests/end_to_end/"
 
-@pytest.hookimpl(tryfirst=True)
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name each test's group for ``--dist loadgroup``, the engine's first."""
-    items.sort(key=lambda item: item.get_closest_marker("engine") is None)
-    for item in items:
-        group = "engine" if item.get_closest_marker("engine") else item.location[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+    """The engine's tests come first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(ENGINE))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out files, and all files of the engine to one process."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class EngineApart(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return ENGINE if nodeid.startswith(ENGINE) else super()._split_scope(nodeid)
+
+    return EngineApart(config, log)
