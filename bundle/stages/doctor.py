@@ -15,15 +15,16 @@ from msgspec import Struct
 from bundle.errors import HostError
 from bundle.host.cache import cache_root
 from bundle.host.engine import cached_engine
-from bundle.host.engine_lock import engine_names, lock_sha256
+from bundle.host.engine_lock import engine_names, lock_sha256, read_engine_file
 from bundle.host.gpu import open_gpus
-from bundle.host.installer import find_uv
+from bundle.host.installer import find_python, find_uv
 from bundle.host.pdf import load_weasyprint
 from bundle.host.serving_env import preloads
 from bundle.host.system import host_facts
 
 GIB = 2**30
-ENGINE_DISK_GIB = 12
+REST_DISK_GIB = 3
+"""Models, wheels under way and prompts beside an engine."""
 #: Environments that most recipes need not have.
 EXTRA = ("lm-eval-3.11", "lm-eval-3.12")
 MEMORY_GIB = 6
@@ -52,11 +53,29 @@ def _machine(_: Path) -> Iterator[Diagnosis]:
 def _disk(reports: Path) -> Iterator[Diagnosis]:
     for name, path in (("cache", cache_root()), ("reports", reports)):
         there = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
-        need = ENGINE_DISK_GIB if name == "cache" else 1
+        need = _cache_gib() if name == "cache" else 1
         free = shutil.disk_usage(there).free / GIB
         yield _enough(f"disk ({name})", free, need, f"GiB free at {path}", "free some")
         if not os.access(there, os.W_OK):
             yield _bad(name, f"{there} is not writable; make it so or name another folder")
+
+
+def _cache_gib() -> float:
+    """What the engine of this machine's kind of recipes takes, and room for the rest."""
+    return REST_DISK_GIB + read_engine_file(_engine_here()).disk_gib
+
+
+def _engine_here() -> str:
+    return "cuda" if open_gpus(os.environ) else "cpu"
+
+
+def _python(_: Path) -> Iterator[Diagnosis]:
+    wanted = read_engine_file(_engine_here()).python
+    try:
+        yield _good(f"Python {wanted}", str(find_python(wanted)))
+    except HostError as error:
+        step = f"{error.next_step}, or use an engine that is there with --engine-python"
+        yield _bad(f"Python {wanted}", f"{error.message}; {step}")
 
 
 def _pdf(_: Path) -> Iterator[Diagnosis]:
@@ -116,6 +135,7 @@ def _engines(_: Path) -> Iterator[Diagnosis]:
 LOOKS: tuple[Callable[[Path], Iterator[Diagnosis]], ...] = (
     _machine,
     _disk,
+    _python,
     _pdf,
     _compiler,
     _preloaded,
