@@ -24,6 +24,14 @@ def test_shipped_recipes_are_valid_and_fit_the_published_schema(path: Path) -> N
     jsonschema.validate(tomllib.loads(path.read_text()), schema)
 
 
+TWICE = """[quality.lm_eval]
+lock = "lm-eval-3.11"
+path = "tasks"
+files = { "a.yaml" = "%s" }
+tasks = ["a", "a"]
+
+[policy]""" % ("0" * 64)  # noqa: UP031 - braces stand in the text
+
 MISTAKES = [
     ("rounds = 2", "round = 2", "unknown key `round` at $.design; did you mean `rounds`?"),
     ("prompt_lookup_min", "prompt_lokup_min", "did you mean `prompt_lookup_min`?"),
@@ -50,6 +58,7 @@ MISTAKES = [
     ("data/chat.jsonl", "data/code.jsonl", "two different inputs have the file name `code.jsonl`"),
     ("[models.target]", "[models.other]", "models has no `target`"),
     ("rounds = 2", "rounds = ", "expected a TOML file"),
+    ("[policy]", TWICE, "lm_eval.tasks names `a` twice"),
     ('name = "smollm2-135m"', 'name = "Smol LM"', "found 'Smol LM'"),
 ]
 
