@@ -30,7 +30,7 @@ path = "tasks"
 files = { "a.yaml" = "%s" }
 tasks = ["a", "a"]
 
-[policy]""" % ("0" * 64)  # noqa: UP031 - braces stand in the text
+[policy]""" % ("0" * 64)
 
 MISTAKES = [
     ("rounds = 2", "round = 2", "unknown key `round` at $.design; did you mean `rounds`?"),
