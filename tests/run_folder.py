@@ -27,7 +27,10 @@ def full_run_folder(folder: Path) -> Path:
     """The same with locks, machine, inputs and two starts."""
     run_folder(folder)
     files = (LockedFile(path="config.json", size=100, sha256="a" * 64),)
-    model = LockedModel(source="hub", repo="Qwen/Qwen3-8B", revision="b" * 40, files=files)
+    weights = LockedFile(path="model.safetensors", size=1000, sha256="f" * 64)
+    model = LockedModel(
+        source="hub", repo="Qwen/Qwen3-8B", revision="b" * 40, files=(*files, weights)
+    )
     bare = LockedModel(source="directory", files=files)
     write(folder / "locks" / "models.lock.json", ModelLock(models={"target": model, "draft": bare}))
     write(

@@ -95,7 +95,10 @@ def deciding_of(cell: ObservedCell, effects: Mapping[str, Band]) -> tuple[str, .
 
 
 def percentiles_of(cell: ObservedCell) -> dict[str, int]:
-    """Percentiles that both sides show, with the requests they rest on where that is known."""
+    """Percentiles that both sides show, with the requests they rest on where that is known.
+
+    Those of ITL rest on pauses, which no report counts.
+    """
     requests = [s.completed or s.requests for s in (cell.baseline, cell.speculative)]
     fewest = min((n for n in requests if n), default=None)
     if fewest is None:
@@ -104,5 +107,5 @@ def percentiles_of(cell: ObservedCell) -> dict[str, int]:
     return {
         name.removesuffix("_ms"): fewest
         for name in sorted(shown)
-        if re.match(r"p9[59]_\w+_ms$", name)
+        if re.match(r"p9[59]_(?!itl)\w+_ms$", name)
     }

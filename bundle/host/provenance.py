@@ -139,6 +139,7 @@ def _model(key: str, one: LockedModel) -> ModelEntry:
         role=key,
         source=one.repo or f"{one.source} model",
         revision=one.revision or None,
+        sha256=max(one.files, key=lambda f: f.size).sha256 if one.files else None,
         licence=one.licence or None,
         files=len(one.files),
         octets=one.size,

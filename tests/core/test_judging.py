@@ -342,7 +342,7 @@ def test_losses_lead_from_full_acceptance_to_what_was_measured():
 
 
 def test_the_finding_says_what_full_acceptance_would_bring():
-    results = judge(good(1.02, noise=0.002, accepted=0.9))
+    results = judge(good(0.97, noise=0.002, accepted=0.9))
     found = next(f for f in results.findings if f.id == "step-cost-exceeds-gain")
     row = results.break_even[0]
     assert found.state == "TRIGGERED"

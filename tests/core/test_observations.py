@@ -647,6 +647,13 @@ def test_percentiles_from_too_few_requests_are_named():
     assert "too-few-samples" in fired(judged(report([cell])))
 
 
+def test_no_report_counts_the_pauses_that_its_itl_rests_on():
+    cell = timed(100, 150)
+    for side in ("baseline", "speculative"):
+        cell[side] |= {"p99_itl_ms": 10, "requests": 64, "completed": 64}
+    assert "too-few-samples" not in fired(judged(report([cell])))
+
+
 @pytest.mark.parametrize(
     "fields",
     [

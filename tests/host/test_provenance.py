@@ -10,9 +10,10 @@ def test_everything_that_is_there(tmp_path: Path) -> None:
     found = read_provenance(full_run_folder(tmp_path))
     assert found.missing == ()
     assert [(m.role, m.source, m.files) for m in found.models] == [
-        ("target", "Qwen/Qwen3-8B", 1),
+        ("target", "Qwen/Qwen3-8B", 2),
         ("draft", "directory model", 1),
     ]
+    assert [m.sha256 for m in found.models] == ["f" * 64, "a" * 64]
     assert [(e.name, e.kind, e.packages) for e in found.engines] == [
         ("cuda", "locked", 2),
         ("own", "recorded, not locked", None),

@@ -90,7 +90,7 @@ REVIEW = [
         "draft at 8 concurrent requests: it needs more than 3.60 tokens per round to pay (a round "
         "takes 20.2 ms, the baseline's 5.60 ms) and gets 2.31, so it loses.",
         "Why does a method lose?",
-        "it loses 62 % to rejected drafts and 38 % to longer steps",
+        "it loses 62 % to longer rounds (proposing and verifying) and 38 % to rejected drafts",
     ),
     (
         "what failed",

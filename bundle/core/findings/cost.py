@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bundle.core.findings.drafting import SAMPLES_FOR
 from bundle.core.findings.rule import (
     Outcome,
     Rule,
@@ -9,11 +10,14 @@ from bundle.core.findings.rule import (
     either,
     percent,
     rule,
+    samples,
     share,
     triggered,
     unknown,
 )
 from bundle.core.findings.subject import ITL, THROUGHPUT, TPOT, TTFT, Band, Subject
+
+PAUSES = (f"p95_{ITL}", f"p99_{ITL}")
 
 
 def kv_loss(s: Subject) -> float | None:
@@ -66,10 +70,24 @@ def worse(band: Band) -> bool:
     return band.upper is not None and band.upper < 0
 
 
+def _unmeasured(s: Subject, names: tuple[str, ...]) -> str:
+    """Percentiles that rest on too few samples are there; the others are not."""
+    few = [m for m in names if m in s.baseline.values and _is_unstable(s, m)]
+    said = [samples(m, s.percentiles[m], SAMPLES_FOR[m[:3]]) for m in few]
+    rest = [m for m in names if m not in few]
+    parts = [f"measured but unstable: {', '.join(said)}"] if few else []
+    parts += [f"not measured on both sides: {', '.join(rest)}"] if rest else []
+    return "; ".join(parts)
+
+
+def _is_unstable(s: Subject, metric: str) -> bool:
+    return metric in s.percentiles and s.percentiles[metric] < SAMPLES_FOR[metric[:3]]
+
+
 def _tail(s: Subject, names: tuple[str, ...]) -> Outcome:
     found = {name: s.effects[name] for name in names if name in s.effects}
     if not found:
-        return unknown("not measured on both sides: " + ", ".join(names))
+        return unknown(_unmeasured(s, names))
     said = "; ".join(
         f"{name} {s.baseline.values[name]:.4g} to {s.arm.values[name]:.4g} ms, "
         f"performance {percent(band.estimate)} ({band.basis})"
@@ -104,9 +122,11 @@ def tail_regression(s: Subject) -> Outcome:
 def tail_pauses(s: Subject) -> Outcome:
     """ITL at P95 or P99 is longer although the mean speed is better."""
     speed = s.effects.get(TPOT) or s.effects.get(THROUGHPUT)
-    names = [m for m in (f"p95_{ITL}", f"p99_{ITL}") if m in s.effects]
-    if speed is None or not names:
-        return unknown("speed or ITL percentiles are not known for both sides")
+    names = [m for m in PAUSES if m in s.effects]
+    if speed is None:
+        return unknown("the speed of both sides is not known")
+    if not names:
+        return unknown(_unmeasured(s, PAUSES))
     said = f"speed {percent(speed.estimate)}; " + "; ".join(
         f"{m} {s.baseline.values[m]:.4g} to {s.arm.values[m]:.4g} ms" for m in names
     )

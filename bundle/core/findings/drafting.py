@@ -8,6 +8,7 @@ from bundle.core.findings.rule import (
     clear,
     either,
     rule,
+    samples,
     share,
     triggered,
     unknown,
@@ -24,7 +25,7 @@ LOW_COVERAGE = 0.5
 WEAK_POSITION = 0.10
 # 1.96 * sqrt(0.25 / 385) = 0.05: fewer rounds leave a position's share wider than +-5 points.
 SAMPLE_ROUNDS = 385
-REQUESTS_FOR = {"p95": 200, "p99": 1000}
+SAMPLES_FOR = {"p95": 200, "p99": 1000}
 
 
 def _counts(a: Rates) -> str:
@@ -207,11 +208,11 @@ def _impossible(a: Rates, k: int | None) -> list[str]:
     "too-few-samples",
     "warns",
     "cell",
-    first="how many rounds and requests the figures rest on",
+    first="how many rounds, requests and pauses the figures rest on",
     then="more requests a start: 200 for a P95, 1,000 for a P99",
 )
 def too_few_samples(s: Subject) -> Outcome:
-    """Too few rounds for acceptance to within 5 points, or requests for a percentile shown."""
+    """Too few rounds for acceptance to within 5 points, or samples for a percentile shown."""
     few: list[str] = []
     enough: list[str] = []
     rounds = s.acceptance.rounds if s.acceptance else None
@@ -219,11 +220,9 @@ def too_few_samples(s: Subject) -> Outcome:
         (few if rounds < SAMPLE_ROUNDS else enough).append(
             f"{rounds} rounds, {SAMPLE_ROUNDS} give acceptance to within 5 points"
         )
-    for name, requests in s.percentiles.items():
-        needed = REQUESTS_FOR[name[:3]]
-        (few if requests < needed else enough).append(
-            f"{name} from {requests} requests a start, {needed} needed"
-        )
+    for name, found in s.percentiles.items():
+        needed = SAMPLES_FOR[name[:3]]
+        (few if found < needed else enough).append(samples(name, found, needed))
     if few:
         return triggered("; ".join(few))
     return clear("; ".join(enough)) if enough else unknown("sample sizes are not known")

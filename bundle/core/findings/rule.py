@@ -103,6 +103,12 @@ def shown(metric: str, band: Band) -> str:
     )
 
 
+def samples(name: str, found: int, needed: int) -> str:
+    """``p95_tpot from 4 requests a start, 200 needed``; ITL is taken over pauses."""
+    what = "pauses" if name.endswith("_itl") else "requests"
+    return f"{name} from {found} {what} a start, {needed} needed"
+
+
 def share(value: float) -> str:
     """A share in per cent; a value below 1 never prints as 100, above 0 never as 0."""
     if 0 < value < 0.001:

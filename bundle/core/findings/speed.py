@@ -182,25 +182,31 @@ def _inside(band: Band, margin: float) -> bool:
 def step_cost_exceeds_gain(s: Subject) -> Outcome:
     """Drafts are accepted well above 1 token a round, and yet no gain: the step costs too much.
 
-    The step grew by (tokens per round) / (speed-up); where that break-even is not below the
-    tokens per round by the margin, nothing is left.
+    Break-even is the step's growth, by TPOT; a report without TPOT has its slowest deciding metric
+    instead. At or above the tokens per round nothing is left of them, and the effect, which is
+    adjusted for drift, must say so too. Another deciding metric that falls is named beside it.
     """
     a = s.acceptance
     gained = None if a is None else (a.effective if a.effective is not None else a.length)
     effects = {m: b for m, b in _deciding(s).items() if b.upper is not None}
     if a is None or gained is None or gained <= 0 or not effects:
         return unknown("tokens per round or the effect is not known")
-    name, band = min(effects.items(), key=lambda item: item[1].estimate)
+    slowest = min(effects, key=lambda m: effects[m].estimate)
+    name = TPOT if TPOT in effects else slowest
+    band = effects.pop(name)
+    even = gained * _step_ratio(s, name, band)
     word = "effective tokens per round" if a.effective is not None else "acceptance length"
     most = "" if s.k is None else f" of at most {s.k + 1}"
-    said = (
-        f"{word} {gained:.2f}{most}, break-even {gained / band.ratio:.2f}; "
-        f"{name} {percent(band.estimate)} ({band.basis})"
-    )
-    half = (band.upper or 0) - band.estimate
-    well_above = math.log(gained) > half
-    falls_short = math.log(gained) - band.estimate > half
-    return either(well_above and falls_short and band.estimate <= s.margin, said)
+    falls = [shown(m, b) for m, b in effects.items() if b.estimate < 0]
+    said = [f"{word} {gained:.2f}{most}, break-even {even:.2f}", shown(name, band), *falls]
+    well_above = math.log(gained) > (band.upper or 0) - band.estimate
+    return either(well_above and even >= gained and band.estimate <= 0, "; ".join(said))
+
+
+def _step_ratio(s: Subject, name: str, band: Band) -> float:
+    """Time per token over the baseline's: by the means of TPOT, as break-even is defined."""
+    before, after = s.baseline.values.get(TPOT), s.arm.values.get(TPOT)
+    return after / before if name == TPOT and before and after else 1 / band.ratio
 
 
 @rule(

@@ -171,4 +171,4 @@ class Subject(Struct, frozen=True, kw_only=True):
     loads: tuple[LoadPoint, ...] = ()
     kv_needed: int | None = None
     percentiles: dict[str, int] = field(default_factory=dict)
-    """Percentile shown -> requests a start brought for it."""
+    """Percentile shown -> samples a start brought for it: requests, pauses for ITL."""

@@ -1,6 +1,8 @@
-"""Section 4: what brought nothing and what did not run, kept on purpose."""
+"""Section 4: what does not ship and what did not run, kept on purpose."""
 
 from __future__ import annotations
+
+from msgspec import Struct
 
 from bundle.core.report.context import Context
 from bundle.core.report.decision import effect_cell
@@ -9,7 +11,30 @@ from bundle.core.report.parts import Block, Cell, Section, Table, columns
 from bundle.core.report.text import clip, counted, listed
 from bundle.core.report.why import reason
 from bundle.core.report.words import VERDICT_TONES, decision, is_rate, load_words
-from bundle.core.results import VerdictRow
+from bundle.core.results import VerdictRow, VerdictWord
+
+
+class _Kind(Struct, frozen=True):
+    """Verdicts that stand together: anchor, heading, caption, and the word that counts them."""
+
+    verdict: VerdictWord
+    id: str
+    title: str
+    caption: str
+    word: str
+
+
+_KINDS = (
+    _Kind("ABANDON", "no-gain", "Shown not to help enough", "Methods to abandon", "abandoned"),
+    _Kind("INVALID", "invalid", "No valid comparison", "Comparisons that do not hold", "invalid"),
+    _Kind(
+        "INCONCLUSIVE",
+        "undecided",
+        "Not decided",
+        "Comparisons that are still open",
+        "undecided (no failure)",
+    ),
+)
 
 
 def section(context: Context) -> Section:
@@ -17,38 +42,46 @@ def section(context: Context) -> Section:
     return Section(
         id="failed",
         number=4,
-        title="No gain, and failed",
+        title="Not shipped, and failed",
         lead=(summary(context),),
-        blocks=(*_no_gain(context), *_failed(context)),
+        blocks=(*(b for kind in _KINDS for b in _unshipped(context, kind)), *_failed(context)),
     )
 
 
 def summary(context: Context) -> str:
-    """How many comparisons brought nothing and how many runs gave no numbers."""
-    rows = [row for row in context.results.verdicts if row.verdict != "SHIP"]
+    """How many comparisons failed, how many are open, and how many runs gave no numbers."""
     failed = context.results.failed
     runs = listed(sorted({row.group for row in failed}))
     tail = f" ({runs})" if failed else ""
     silent = counted(len(failed), "planned run or cell", "planned runs or cells")
     silent = f"{silent} gave no numbers{tail}" if failed else "no run is recorded as failed"
-    without = f"{counted(len(rows), 'comparison').capitalize()} did not lead to a shipped method"
-    return f"{without if rows else 'Every comparison led to a shipped method'}; {silent}."
+    return f"{_counts(context)}; {silent}."
 
 
-def _no_gain(context: Context) -> tuple[Block, ...]:
-    rows = tuple(_row(context, row) for row in context.results.verdicts if row.verdict != "SHIP")
+def _counts(context: Context) -> str:
+    verdicts = [row.verdict for row in context.results.verdicts]
+    found = [(verdicts.count(kind.verdict), kind.word) for kind in _KINDS]
+    said = listed([f"{number:,} {word}" for number, word in found if number], "")
+    if not said:
+        return "Every comparison led to a shipped method" if verdicts else "Nothing was compared"
+    return f"Of {counted(len(verdicts), 'comparison')}: {said}"
+
+
+def _unshipped(context: Context, kind: _Kind) -> tuple[Block, ...]:
+    verdicts = (row for row in context.results.verdicts if row.verdict == kind.verdict)
+    rows = tuple(_row(context, row) for row in verdicts)
     if not rows:
         return ()
     table = Table(
-        id="no-gain-table",
-        caption="Configurations that did not ship",
+        id=f"{kind.id}-table",
+        caption=kind.caption,
         columns=columns(
             "Group", "Task", "Verdict", "#TPOT", "#Throughput or end-to-end", "What the numbers say"
         ),
         rows=rows,
         cards=True,
     )
-    return (Block(id="no-gain", title="What was tried without success", tables=(table,)),)
+    return (Block(id=kind.id, title=kind.title, tables=(table,)),)
 
 
 def _row(context: Context, row: VerdictRow) -> tuple[Cell, ...]:

@@ -14,6 +14,8 @@ from bundle.core.report.text import slug
 from bundle.core.report.words import is_rate, load_short
 from bundle.core.results import EffectRow
 
+ADJUSTED = "is adjusted for drift within a block"
+"""What every effect is and a ratio of means is not."""
 _MOST_LOADS = 8
 """Columns that a page has room for beside the group's."""
 

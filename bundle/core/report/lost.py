@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bundle.core.breakeven import MISSING, REJECTED, SHORTER, STEPS, UNDIVIDED
 from bundle.core.report.context import Context
+from bundle.core.report.gains import ADJUSTED
 from bundle.core.report.numbers import multiple, number, share
 from bundle.core.report.parts import Cell, Table, columns
 from bundle.core.report.speed import at_target
@@ -45,7 +46,8 @@ def loss_table(context: Context, task: str, rows: list[BreakEven]) -> Table:
         note="Full acceptance: all k drafts of every round accepted, at no cost. Each loss divides "
         "the speed-up by the number shown; below 1 it is a gain. The percentages are parts of the "
         "whole loss on the log scale. Longer rounds hold proposing and verifying together: the "
-        "engine reports the time of neither, so that the two cannot be told apart.",
+        "engine reports the time of neither, so that the two cannot be told apart. Measured "
+        f"{ADJUSTED}, so that the factors do not lead to it exactly.",
     )
 
 

@@ -55,7 +55,7 @@ def runs_block(context: Context) -> Block:
     texts += head.notes
     missing = [run for run in head.planned if run not in set(head.executed)]
     rows = [(name, duration(seconds)) for name, seconds in head.seconds.items()]
-    rows += [("Total", duration(sum(head.seconds.values())))] if rows else []
+    rows += [("Total until the report", duration(sum(head.seconds.values())))] if rows else []
     tables = [pairs("time-table", "Where the time went", rows)] if rows else []
     if missing:
         texts.append(f"Planned but not executed: {listed(missing)}.")

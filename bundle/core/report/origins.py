@@ -111,11 +111,23 @@ def _model_row(context: Context, model: ModelEntry) -> tuple[Cell, ...]:
     octets = size(model.octets, "") if model.octets else ""
     return (
         Cell(text=model.role),
-        Cell(text=model.source, sub=model.revision or "revision not recorded", code=True),
+        Cell(text=model.source, sub=model.revision or _weights(model), code=True),
         Cell(text=(model.licence or NOT_RECORDED) + gated),
         Cell(text=model.quantisation or _quantisation(context.recipe, model.role)),
         Cell(text=count(model.files, NOT_RECORDED), sub=octets),
     )
+
+
+def _weights(model: ModelEntry) -> str:
+    """What stands for a revision where there is none."""
+    return f"weights sha256 {model.sha256}" if model.sha256 else "revision not recorded"
+
+
+def pinned(model: ModelEntry) -> str:
+    """The head of a model's revision, or of the sha256 of its weights where it has none."""
+    if model.revision is None and model.sha256 is not None:
+        return f"with weights sha256 {model.sha256[:12]}"
+    return f"at {(model.revision or 'no revision')[:12]}"
 
 
 def _quantisation(recipe: Recipe, role: str) -> str:

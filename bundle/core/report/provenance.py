@@ -12,11 +12,15 @@ from msgspec import Struct, field
 
 
 class ModelEntry(Struct, frozen=True, kw_only=True):
-    """One model: its role in the recipe, where it came from, and what was hashed."""
+    """One model: its role in the recipe, where it came from, and what was hashed.
+
+    ``sha256`` is that of its largest file, which holds weights.
+    """
 
     role: str
     source: str
     revision: str | None = None
+    sha256: str | None = None
     licence: str | None = None
     files: int | None = None
     octets: int | None = None

@@ -11,7 +11,7 @@ from bundle.core.report.limit_words import kv_words
 from bundle.core.report.limits import not_run
 from bundle.core.report.metrics import TPOT
 from bundle.core.report.numbers import change, interval, noise, probability
-from bundle.core.report.origins import VERIFY
+from bundle.core.report.origins import VERIFY, pinned
 from bundle.core.report.parts import Question
 from bundle.core.report.text import counted, listed
 from bundle.core.report.why import reason
@@ -46,9 +46,7 @@ def _ships(context: Context) -> str:
 
 
 def _sure(context: Context) -> str:
-    starts = context.results.starts_per_group
-    base = starts.get(context.baseline)
-    repeated = f"{counted(base, 'baseline start').capitalize()}. " if base is not None else ""
+    repeated = _starts(context)
     parts = []
     for verdict in context.results.verdicts:
         row = context.effect(verdict.group, verdict.task, verdict.load, TPOT)
@@ -62,6 +60,21 @@ def _sure(context: Context) -> str:
                 f"{noise(row.noise_sd)} between starts{among}"
             )
     return f"{repeated}{'; '.join(parts) or 'Nothing ships, so there is no gain to be sure of'}."
+
+
+def _starts(context: Context) -> str:
+    """How often the baseline was started, and each method."""
+    starts = context.results.starts_per_group
+    base = starts.get(context.baseline)
+    if base is None:
+        return ""
+    mine = [starts[name] for name in context.methods if name in starts]
+    each = "" if not mine else f", {_span(min(mine), max(mine))} of each method"
+    return f"{counted(base, 'baseline start').capitalize()}{each}. "
+
+
+def _span(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _capacity(context: Context) -> str:
@@ -87,7 +100,7 @@ def _revisions(context: Context) -> str:
     models = context.provenance.models
     return (
         listed(
-            [f"{m.role} {m.source} at {(m.revision or 'no revision')[:12]}" for m in models],
+            [f"{m.role} {m.source} {pinned(m)}" for m in models],
             "Not recorded",
         )
         + "."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bundle.core.report.context import Context
-from bundle.core.report.gains import gain_cell, gains_by_load, shared_note
+from bundle.core.report.gains import ADJUSTED, gain_cell, gains_by_load, shared_note
 from bundle.core.report.metrics import E2EL, THROUGHPUT, TPOT, canonical, short
 from bundle.core.report.numbers import noise, quantity
 from bundle.core.report.parts import (
@@ -21,6 +21,13 @@ from bundle.core.report.text import counted, listed, slug
 from bundle.core.report.words import load_short
 from bundle.core.results import EffectRow
 
+_METHOD = (
+    "Effects are fitted by least squares on the logarithms of all starts of a cell, with the level "
+    "of every block and the drift within it: they differ from the ratio of the means shown beside "
+    "them. How often intervals and verdicts err: docs/simulation.md of specbundle."
+)
+_RATIO = f"A gain {ADJUSTED}, so that it differs from the ratio of the two values."
+
 
 def section(context: Context) -> Section:
     """Build section 2."""
@@ -30,7 +37,7 @@ def section(context: Context) -> Section:
         id="speed",
         number=2,
         title="Speed over load",
-        lead=(_lead(context),),
+        lead=(_lead(context), *((_METHOD,) if context.effects else ())),
         blocks=(*blocks, *_aa(context)),
     )
 
@@ -87,7 +94,7 @@ def _main_table(context: Context, task: str, loads: list[str]) -> Table:
             "#Starts",
         ),
         rows=tuple(rows),
-        note="Gain: + is faster; in the second line the 95\u00a0% interval.",
+        note=f"Gain: + is faster; in the second line the 95\u00a0% interval. {_RATIO}",
         paper=gains_by_load(context, task, loads),
     )
 
@@ -145,8 +152,9 @@ def _other_table(context: Context, task: str, loads: list[str], metrics: list[st
             for load, group, effects in kept
         ),
         short=at_target(context, [load for load, _, _ in kept]),
-        note="Gain against the baseline: + is faster. ITL counts chunks under speculation: it "
-        f"shows the pauses that a reader sees, never a speed.{_said(metrics, notes)}",
+        note=f"Gain against the baseline: + is faster. {_RATIO} ITL counts chunks under "
+        "speculation: it shows the pauses that a reader sees, never a speed."
+        f"{_said(metrics, notes)}",
     )
 
 
@@ -201,8 +209,9 @@ def _aa(context: Context) -> tuple[Block, ...]:
         rows=rows,
         note=f"{said[:1].upper()}{said[1:]}." if said else "",
     )
+    compared = counted(len({(row.task, row.load) for row in found}), "cell")
     text = (
-        "Both arms are the same configuration, so any change here is drift of the machine. "
-        f"{counted(len(rows), 'cell')} could be compared."
+        "Both arms are the same configuration, so any change here is drift or noise. "
+        f"{compared} could be compared, by metric in {counted(len(rows), 'row')}."
     )
     return (Block(id="aa", title="Baseline against baseline", paragraphs=(text,), tables=(table,)),)

@@ -9,7 +9,9 @@ from bundle.core.report.accepted import (
     positions_chart,
 )
 from bundle.core.report.context import Context
+from bundle.core.report.gains import ADJUSTED
 from bundle.core.report.lost import loss_table, losses
+from bundle.core.report.metrics import TPOT
 from bundle.core.report.numbers import (
     multiple,
     number,
@@ -99,10 +101,30 @@ def reason(context: Context, row: BreakEven) -> str:
             f" (a round takes {quantity(row.step_ms, 'ms')}, the baseline's "
             f"{quantity(row.baseline_step_ms, 'ms')})"
         )
-    pays = "so it pays" if row.effective > row.break_even else "so it loses"
     return (
         f"{row.group} at {at}: it needs more than {needs} tokens per round to pay{step} and gets "
-        f"{gets}, {pays}."
+        f"{gets}, {_pays(context, row, row.effective > row.break_even)}.{_too_cheap(row)}"
+    )
+
+
+def _pays(context: Context, row: BreakEven, enough: bool) -> str:
+    """Whether a method pays, said only where the interval of its TPOT says the same."""
+    effect = context.effect(row.group, row.task, row.load, TPOT)
+    if effect is None or effect.lower is None or effect.upper is None:
+        return "but without an interval it cannot be told whether it pays"
+    if enough and effect.lower > 1:
+        return "so it pays"
+    if not enough and effect.upper < 1:
+        return "so it loses"
+    return "but whether it pays cannot be told at this noise"
+
+
+def _too_cheap(row: BreakEven) -> str:
+    if row.break_even is None or row.break_even >= 1:
+        return ""
+    return (
+        " A round that is cheaper than a plain step is noise, or something else differs between "
+        "the two sides."
     )
 
 
@@ -138,7 +160,8 @@ def _break_even_table(context: Context, task: str, rows: list[BreakEven]) -> Tab
         ),
         short=at_target(context, [row.load for row in ordered]),
         note="Break-even is the step time of the method over the baseline's. Predicted is the "
-        "speed-up expected from tokens per round seen elsewhere, so that it can be wrong.",
+        "speed-up expected from tokens per round seen elsewhere, so that it can be wrong. Measured "
+        f"{ADJUSTED}, so that it differs from tokens per round over break-even.",
     )
 
 

@@ -56,10 +56,9 @@ def test_one_deciding_metric_is_enough_and_others_do_not_count():
     [
         (between(-0.1, 0.0, 0.1), math.exp(0.11), "TRIGGERED"),
         (between(-0.1, 0.0, 0.1), math.exp(0.09), "CLEAR"),
-        (between(0.0, M, 0.1), 3.0, "TRIGGERED"),
-        (between(0.0, M + 1e-9, 0.1), 3.0, "CLEAR"),
-        (between(-0.02, 0.04, 0.10), math.exp(0.09), "CLEAR"),
-        (between(-0.02, 0.04, 0.10), math.exp(0.11), "TRIGGERED"),
+        (between(-0.1, 1e-9, 0.1), 3.0, "CLEAR"),
+        (between(-0.12, -0.04, 0.04), math.exp(0.07), "CLEAR"),
+        (between(-0.12, -0.04, 0.04), math.exp(0.09), "TRIGGERED"),
     ],
 )
 def test_a_step_that_costs_too_much_at_its_edges(tpot, tokens, expected):
@@ -67,21 +66,86 @@ def test_a_step_that_costs_too_much_at_its_edges(tpot, tokens, expected):
     assert state("step-cost-exceeds-gain", **fields) == expected
 
 
-def test_the_slowest_deciding_metric_is_held_against_the_tokens():
-    fields = {
-        "effects": {"tpot": band(0.5), "output_throughput": band(-0.1)},
-        **acceptance(effective=2.0, length=3.0),
-    }
-    one = found("step-cost-exceeds-gain", k=3, **fields)
-    assert one.state == "TRIGGERED"
+TENTH_SLOWER = "-9.5 % (-11.3 % to -7.7 %, made)"
+
+
+def test_break_even_is_by_tpot_and_a_loss_of_throughput_stands_beside_it():
+    known = acceptance(effective=2.0, length=3.0)
+    both = {"tpot": band(0.5), "output_throughput": band(-0.1)}
+    one = found("step-cost-exceeds-gain", k=3, effects=both, **known)
+    assert one.state == "CLEAR"
     assert one.evidence == (
-        "effective tokens per round 2.00 of at most 4, break-even 2.21; "
-        "output_throughput -9.5 % (made)"
+        "effective tokens per round 2.00 of at most 4, break-even 1.21; "
+        f"tpot +64.9 % (+61.6 % to +68.2 %, made); output_throughput {TENTH_SLOWER}"
     )
     bare = {"effects": {"tpot": band(-0.1)}, **acceptance(length=3.0)}
     assert found("step-cost-exceeds-gain", **bare).evidence == (
-        "acceptance length 3.00, break-even 3.32; tpot -9.5 % (made)"
+        f"acceptance length 3.00, break-even 3.32; tpot {TENTH_SLOWER}"
     )
+
+
+def test_the_slowest_deciding_metric_stands_in_for_tpot():
+    effects = {"output_throughput": band(-0.1), "e2el": band(0.2)}
+    deciding = ("tpot", "output_throughput", "e2el")
+    fields = {"effects": effects, "deciding": deciding, **acceptance(effective=2.0)}
+    one = found("step-cost-exceeds-gain", **fields)
+    assert one.state == "TRIGGERED"
+    assert one.evidence == (
+        f"effective tokens per round 2.00, break-even 2.21; output_throughput {TENTH_SLOWER}"
+    )
+
+
+def test_break_even_is_that_of_the_report():
+    """Measured on a CPU: the method gets 1.82 tokens a round and needs 1.60."""
+    tpot = between(math.log(0.806), math.log(1.115), math.log(1.544))
+    throughput = between(math.log(0.724), math.log(1.011), math.log(1.413))
+    fields = {
+        "baseline": Arm(values={"tpot": 93.769}),
+        "arm": Arm(values={"tpot": 82.055}),
+        "effects": {"tpot": tpot, "output_throughput": throughput},
+        **acceptance(effective=1.8235),
+    }
+    one = found("step-cost-exceeds-gain", **fields)
+    assert one.state == "CLEAR"
+    assert one.evidence.startswith("effective tokens per round 1.82, break-even 1.60; tpot +11.5 %")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect", "expected"),
+    [(90, 100, -0.05, "TRIGGERED"), (90, 100, 0.05, "CLEAR"), (100, 90, -0.05, "CLEAR")],
+)
+def test_means_and_adjusted_effect_must_agree(before, after, effect, expected):
+    sides = {"baseline": Arm(values={"tpot": before}), "arm": Arm(values={"tpot": after})}
+    fields = {"effects": {"tpot": band(effect)}, **sides, **acceptance(effective=2.0)}
+    assert state("step-cost-exceeds-gain", **fields) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "names", "few"),
+    [
+        ("tail-regression", "p95_tpot, p99_tpot", "p95_tpot from 4 requests a start, 200 needed"),
+        ("tail-pauses", "p95_itl, p99_itl", "p95_itl from 4 pauses a start, 200 needed"),
+    ],
+)
+def test_an_unstable_percentile_is_no_missing_one(rule, names, few):
+    first, _, second = names.partition(", ")
+    speed = {"effects": {"tpot": band(0.3)}}
+    assert found(rule, **speed).evidence == f"not measured on both sides: {names}"
+    one = found(
+        rule, baseline=Arm(values={first: 10.0}), percentiles={first: 4, second: 4}, **speed
+    )
+    assert one.state == "NOT MEASURED"
+    assert one.evidence == (f"measured but unstable: {few}; not measured on both sides: {second}")
+    both = {"baseline": Arm(values={first: 10.0, second: 20.0})}
+    one = found(rule, percentiles={first: 4, second: 999}, **both, **speed)
+    assert one.evidence.endswith(f"{second} from 999 {few.split()[3]} a start, 1000 needed")
+    enough = found(rule, percentiles={first: 200, second: 1000}, **both, **speed)
+    assert enough.evidence == f"not measured on both sides: {names}"
+
+
+def test_pauses_without_a_speed_say_nothing():
+    one = found("tail-pauses", effects={"p95_itl": band(0.3)})
+    assert (one.state, one.evidence) == ("NOT MEASURED", "the speed of both sides is not known")
 
 
 @pytest.mark.parametrize(

@@ -261,6 +261,7 @@ def test_no_verdict_at_all() -> None:
     assert "No verdict was made." in made.warnings
     assert made.headlines == ()
     assert "No verdict was made." in made.questions[0].answer
+    assert made.questions[4].answer == "Nothing was compared; no run is recorded as failed."
     assert "does not say what its prompts stand for" in section(made, "limits").lead[0]
 
 
@@ -398,8 +399,86 @@ def test_break_even_without_some_numbers() -> None:
     blind = replace(tight, group="ngram", effective=None)
     results = replace(b.mixed(), break_even=(tight, blind))
     said = words(view(results, b.recipe(), b.head(), b.provenance()))
-    assert "more than 1.3330 tokens per round to pay and gets 1.3330, so it pays" in said
+    assert "more than 1.3330 tokens per round to pay and gets 1.3330, but whether" in said
     assert "its step time or its tokens per round were not measured" in said
+
+
+@pytest.mark.parametrize(
+    ("gets", "needs", "bounds", "said"),
+    [
+        (1.7, 1.5, (1.001, 1.2), "so it pays."),
+        (1.7, 1.5, (1.0, 1.2), "but whether it pays cannot be told at this noise."),
+        (1.7, 1.5, (0.8, 0.999), "but whether it pays cannot be told at this noise."),
+        (1.5, 1.7, (0.8, 0.999), "so it loses."),
+        (1.5, 1.7, (0.8, 1.0), "but whether it pays cannot be told at this noise."),
+        (1.5, 1.7, (1.001, 1.2), "but whether it pays cannot be told at this noise."),
+        (1.7, 1.5, (None, None), "but without an interval it cannot be told whether it pays."),
+        (1.7, 1.0, (1.001, 1.2), "so it pays."),
+        (1.7, 0.99, (1.001, 1.2), "so it pays. A round that is cheaper than a plain step is noise"),
+    ],
+)
+def test_a_method_pays_or_loses_where_its_interval_says_so(
+    gets: float, needs: float, bounds: tuple[float | None, float | None], said: str
+) -> None:
+    given = b.mixed()
+    row = replace(given.break_even[0], effective=gets, break_even=needs, losses=())
+    lower, upper = bounds
+    effect = b.effect(row.group, row.task, row.load, "tpot", 1.1, lower=lower, upper=upper)
+    results = replace(given, break_even=(row,), effects=(effect,))
+    made = view(results, b.recipe(), b.head(), b.provenance())
+    (text,) = section(made, "why").blocks[0].paragraphs
+    assert f"{gets:.2f}, {said}" in text
+    assert ("cheaper than a plain step" in text) == (needs < 1)
+
+
+def test_what_does_not_ship_stands_apart_by_verdict(mixed: ReportView) -> None:
+    part = section(mixed, "failed")
+    assert part.lead == (
+        "Of 10 comparisons: 3 abandoned, 2 invalid and 3 undecided (no failure); 2 planned runs or "
+        "cells gave no numbers (mtp and suffix).",
+    )
+    shown = {block.id: {row[2].text for row in block.tables[0].rows} for block in part.blocks[:-1]}
+    assert shown == {
+        "no-gain": {"ABANDON"},
+        "invalid": {"INVALID"},
+        "undecided": {"INCONCLUSIVE"},
+    }
+    assert part.blocks[-1].id == "failed-runs"
+
+
+def test_starts_of_methods_are_said_beside_those_of_the_baseline(mixed: ReportView) -> None:
+    assert mixed.questions[1].answer.startswith("6 baseline starts, 0 to 3 of each method. ")
+    ship = view(b.all_ship(), b.recipe(("ngram", "eagle3")), b.head(), b.provenance())
+    assert ship.questions[1].answer.startswith("6 baseline starts, 3 of each method. ")
+    alone = replace(b.all_ship(), starts_per_group={"baseline": 6})
+    made = view(alone, b.recipe(("ngram", "eagle3")), b.head(), b.provenance())
+    assert made.questions[1].answer.startswith("6 baseline starts. ")
+
+
+def test_a_model_without_a_revision_is_named_by_its_weights() -> None:
+    model = replace(b.provenance().models[2], source="assembled model", sha256="0e1509dd9277" * 4)
+    made = view(b.mixed(), b.recipe(), b.head(), b.provenance(models=(model,)))
+    assert made.questions[5].answer == "draft assembled model with weights sha256 0e1509dd9277."
+    (row,) = table(made, "models-table").rows
+    assert row[1].sub == f"weights sha256 {'0e1509dd9277' * 4}"
+
+
+def test_effects_are_said_to_be_adjusted_for_drift(mixed: ReportView) -> None:
+    assert "differ from the ratio of the means" in section(mixed, "speed").lead[1]
+    for name in ("speed-table-code", "latency-table-code-p95-tpot", "break-even-code"):
+        assert "is adjusted for drift within a block" in table(mixed, name).note, name
+    assert "is adjusted for drift" in table(mixed, "losses-code").note
+
+
+def test_cells_of_the_baseline_are_counted_once() -> None:
+    rows = (*b.mixed().aa, b.effect("baseline", "code", "c8", "output_throughput", 1.01))
+    made = view(replace(b.mixed(), aa=rows), b.recipe(), b.head(), b.provenance())
+    (text,) = section(made, "speed").blocks[-1].paragraphs
+    assert text.endswith("drift or noise. 2 cells could be compared, by metric in 3 rows.")
+
+
+def test_the_total_time_ends_before_the_report(mixed: ReportView) -> None:
+    assert table(mixed, "time-table").rows[-1][0].text == "Total until the report"
 
 
 def test_losses_lead_from_full_acceptance_to_the_measured_speed_up(mixed: ReportView) -> None:
