@@ -129,3 +129,10 @@ def test_the_line_of_the_key_is_named() -> None:
 def test_a_recipe_without_any_known_shape_is_refused() -> None:
     with pytest.raises(RecipeError, match="missing required field"):
         parse_recipe("", "r.toml")
+
+
+def test_tasks_of_a_harness_are_read() -> None:
+    text = SMOL.replace("[policy]", TWICE.replace('["a", "a"]', '["a"]'))
+    spec = parse_recipe(text, "r.toml").quality.lm_eval
+    assert spec is not None
+    assert (spec.tasks, spec.api, spec.max_tokens) == (("a",), "chat", 256)

@@ -50,7 +50,7 @@ def other_text(r):
 OUTCOMES = {
     "acceptance high, speed-up weak": (
         "step-cost-exceeds-gain",
-        lambda: eagle(0.98, accepted=0.9),
+        lambda: eagle(1.02, accepted=0.9),
         lambda: eagle(1.9, accepted=0.9),
     ),
     "acceptance high, many steps without a candidate": (

@@ -183,8 +183,9 @@ def step_cost_exceeds_gain(s: Subject) -> Outcome:
     """Drafts are accepted well above 1 token a round, and yet no gain: the step costs too much.
 
     Break-even is the step's growth, by TPOT; a report without TPOT has its slowest deciding metric
-    instead. At or above the tokens per round nothing is left of them, and the effect, which is
-    adjusted for drift, must say so too. Another deciding metric that falls is named beside it.
+    instead. It eats the tokens per round where it leaves no more of them than the margin, and the
+    effect, which is adjusted for drift, must say so too. Another deciding metric that falls is
+    named beside it.
     """
     a = s.acceptance
     gained = None if a is None else (a.effective if a.effective is not None else a.length)
@@ -200,7 +201,8 @@ def step_cost_exceeds_gain(s: Subject) -> Outcome:
     falls = [shown(m, b) for m, b in effects.items() if b.estimate < 0]
     said = [f"{word} {gained:.2f}{most}, break-even {even:.2f}", shown(name, band), *falls]
     well_above = math.log(gained) > (band.upper or 0) - band.estimate
-    return either(well_above and even >= gained and band.estimate <= 0, "; ".join(said))
+    eaten = math.log(gained / even) <= s.margin and band.estimate <= s.margin
+    return either(well_above and eaten, "; ".join(said))
 
 
 def _step_ratio(s: Subject, name: str, band: Band) -> float:

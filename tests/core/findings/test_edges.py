@@ -56,7 +56,8 @@ def test_one_deciding_metric_is_enough_and_others_do_not_count():
     [
         (between(-0.1, 0.0, 0.1), math.exp(0.11), "TRIGGERED"),
         (between(-0.1, 0.0, 0.1), math.exp(0.09), "CLEAR"),
-        (between(-0.1, 1e-9, 0.1), 3.0, "CLEAR"),
+        (between(0.0, M - 1e-9, 0.1), 3.0, "TRIGGERED"),
+        (between(0.0, M + 1e-9, 0.1), 3.0, "CLEAR"),
         (between(-0.12, -0.04, 0.04), math.exp(0.07), "CLEAR"),
         (between(-0.12, -0.04, 0.04), math.exp(0.09), "TRIGGERED"),
     ],
@@ -112,7 +113,12 @@ def test_break_even_is_that_of_the_report():
 
 @pytest.mark.parametrize(
     ("before", "after", "effect", "expected"),
-    [(90, 100, -0.05, "TRIGGERED"), (90, 100, 0.05, "CLEAR"), (100, 90, -0.05, "CLEAR")],
+    [
+        (90, 100, -0.05, "TRIGGERED"),
+        (100, 98, 0.02, "TRIGGERED"),
+        (90, 100, 0.05, "CLEAR"),
+        (100, 90, -0.05, "CLEAR"),
+    ],
 )
 def test_means_and_adjusted_effect_must_agree(before, after, effect, expected):
     sides = {"baseline": Arm(values={"tpot": before}), "arm": Arm(values={"tpot": after})}

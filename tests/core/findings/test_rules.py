@@ -217,8 +217,8 @@ def test_slower_and_within_noise(estimate, half, slower, noise):
     [
         (-0.2, {"length": 2.0}, "TRIGGERED"),
         (-0.2, {"length": 1.01}, "CLEAR"),
-        (0.0, {"length": 2.0}, "TRIGGERED"),
-        (0.01, {"length": 2.0}, "CLEAR"),
+        (0.04, {"length": 2.0}, "TRIGGERED"),
+        (0.06, {"length": 2.0}, "CLEAR"),
         (-0.2, {"effective": 1.0, "length": 3.0}, "CLEAR"),
         (-0.2, {"effective": 0.0}, "NOT MEASURED"),
         (-0.2, {}, "NOT MEASURED"),
