@@ -6,11 +6,15 @@ import math
 from collections.abc import Iterator
 
 from bundle.core.bundlefile import Claim
+from bundle.core.exact import fewest_equal
 from bundle.core.results import Acceptance, EffectRow, QualityRow, Results
 
 CLAIMED_METRICS = ("tpot", "output_throughput", "e2el")
 CONVENTION = 0.02
 """Relative band where no noise was measured: the 2 % that MLPerf audits allow."""
+
+OUTPUTS_P = 0.01
+"""Outputs differ beyond what another sample of them explains at this chance or below."""
 
 REPEAT = math.sqrt(2)
 """A rerun has noise of its own: a band is wider than the interval by this factor."""
@@ -67,6 +71,7 @@ def _acceptance(rows: tuple[Acceptance, ...]) -> Iterator[Claim]:
 def _outputs(rows: tuple[QualityRow, ...]) -> Iterator[Claim]:
     for row in rows:
         if row.compared_outputs and row.identical_outputs is not None:
+            lower, upper = _explained(row.identical_outputs, row.compared_outputs)
             yield Claim(
                 id=f"outputs/{row.group}/identical",
                 kind="outputs",
@@ -75,7 +80,15 @@ def _outputs(rows: tuple[QualityRow, ...]) -> Iterator[Claim]:
                 load="quality",
                 metric="share of outputs identical to the baseline's",
                 value=row.identical_outputs / row.compared_outputs,
-                lower=None,
-                upper=None,
+                lower=lower,
+                upper=upper,
                 noise_sd=None,
             )
+
+
+def _explained(equal: int, items: int) -> tuple[float, float]:
+    """The least and the largest share that as many other outputs may have by chance."""
+    fewest = fewest_equal(items, equal, items, p=OUTPUTS_P)
+    # The most that are equal is the fewest that differ, seen from the other side.
+    most = items - fewest_equal(items, items - equal, items, p=OUTPUTS_P)
+    return fewest / items, most / items

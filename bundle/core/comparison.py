@@ -13,12 +13,14 @@ from typing import Literal
 from msgspec import Struct
 
 from bundle.core.bundlefile import BundleFile, Claim
-from bundle.core.claims import REPEAT
+from bundle.core.claims import OUTPUTS_P, REPEAT
 from bundle.core.exact import fewest_equal
+from bundle.core.set_up import facts_apart
 
 Word = Literal["IDENTICAL", "REPRODUCED", "NOT REPRODUCED", "NOT COMPARABLE", "INCONCLUSIVE"]
-OUTPUTS_P = 0.01
-"""Outputs differ beyond what baselines differ by among themselves at this chance or below."""
+NOT_MEASURED = "the rerun did not measure it"
+RAW_OUTPUTS = "token ids"
+"""The last part of a claim's name that the rerun makes of the outputs themselves."""
 
 Outputs = Mapping[tuple[str, str], tuple[int, ...]]
 
@@ -53,24 +55,19 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def differences(parent: Mapping[str, str], own: Mapping[str, str]) -> tuple[Difference, ...]:
-    """Facts of both sides that are not equal, in the parent's order, then what only one has."""
-    names = dict.fromkeys([*parent, *own])
-    absent = "not recorded"
+    """Facts of both sides that are not equal; see :func:`bundle.core.set_up.facts_apart`."""
     return tuple(
-        Difference(what=name, parent=parent.get(name, absent), own=own.get(name, absent))
-        for name in names
-        if parent.get(name) != own.get(name)
+        Difference(what=one.what, parent=one.a, own=one.b) for one in facts_apart(parent, own)
     )
 
 
 def compare_claims(
     parent: BundleFile, own: BundleFile, *, speed_comparable: bool
 ) -> Iterator[Compared]:
-    """Hold every ratio and acceptance claim of the parent against the rerun's own."""
+    """Hold every claim of the parent against the rerun's own."""
     mine = {claim.id: claim for claim in own.claims}
     for claim in parent.claims:
-        if claim.kind != "outputs":
-            yield _compare(claim, mine.get(claim.id), speed_comparable=speed_comparable)
+        yield _compare(claim, mine.get(claim.id), speed_comparable=speed_comparable)
 
 
 def _compare(claim: Claim, own: Claim | None, *, speed_comparable: bool) -> Compared:
@@ -89,24 +86,27 @@ def _compare(claim: Claim, own: Claim | None, *, speed_comparable: bool) -> Comp
 
 def _word(claim: Claim, own: Claim | None, *, speed_comparable: bool) -> tuple[Word, str]:
     if own is None:
-        return "INCONCLUSIVE", "the rerun did not measure it"
+        return "INCONCLUSIVE", NOT_MEASURED
     if claim.kind == "ratio" and not speed_comparable:
         return "NOT COMPARABLE", "another class of machine or another engine"
     if claim.lower is None or claim.upper is None:
         return "INCONCLUSIVE", "the parent has no interval, so no band"
-    if claim.kind == "ratio" and _wider(own, claim):
-        return "INCONCLUSIVE", "the rerun's noise is wider than the band"
+    if claim.kind == "ratio" and (reason := _too_noisy(own, claim)):
+        return "INCONCLUSIVE", reason
     if claim.lower <= own.value <= claim.upper:
         return "REPRODUCED", "inside the band"
     return "NOT REPRODUCED", "outside the band"
 
 
-def _wider(own: Claim, band: Claim) -> bool:
+def _too_noisy(own: Claim, band: Claim) -> str | None:
+    """Why a rerun's ratio cannot be held against a band, or None."""
     if own.lower is None or own.upper is None:
-        return True
+        return "the rerun has no interval: too few blocks"
     # A band is wider than the interval it was made from.
     half = math.log(own.upper / own.lower) / REPEAT
-    return half > math.log((band.upper or 0) / (band.lower or 1))
+    if half > math.log((band.upper or 0) / (band.lower or 1)):
+        return "the rerun's noise is wider than the band"
+    return None
 
 
 def _noise_units(claim: Claim, own: Claim | None) -> float | None:
@@ -135,7 +135,7 @@ def compare_outputs(
         share = equal / len(items) if items else None
         lower = _lowest(len(items), agreement)
         yield Compared(
-            claim=f"outputs/{group}/token ids",
+            claim=f"outputs/{group}/{RAW_OUTPUTS}",
             word=_outputs_word(share, lower),
             parent=None,
             own=share,
@@ -163,6 +163,8 @@ def _outputs_word(share: float | None, lower: float | None) -> Word:
 
 
 def _outputs_reason(equal: int, items: int, agreement: tuple[int, int] | None) -> str:
+    if not items:
+        return NOT_MEASURED
     text = f"{equal} of {items} outputs have equal token ids"
     if equal == items:
         return text
@@ -181,7 +183,7 @@ def contradictions(comparison: Comparison, own: BundleFile) -> Iterator[str]:
         yield f"the parent is {comparison.parent}, bundle.json says {own.parent}"
     for row in comparison.claims:
         claim = mine.get(row.claim)
-        if row.claim.startswith("outputs/"):
+        if row.claim.endswith(f"/{RAW_OUTPUTS}"):
             if row.word != _outputs_word(row.own, row.lower):
                 yield f"{row.claim} is {row.word} with {row.own} of the outputs equal"
         elif row.own != (claim.value if claim else None):
@@ -191,9 +193,7 @@ def contradictions(comparison: Comparison, own: BundleFile) -> Iterator[str]:
 
 
 def _word_of(row: Compared, own: Claim | None) -> Word:
-    kind: Literal["ratio", "acceptance"] = "ratio"
-    if row.claim.startswith("acceptance/"):
-        kind = "acceptance"
+    kind: Literal["ratio", "outputs"] = "ratio" if row.claim.startswith("ratio/") else "outputs"
     parent = Claim(
         id=row.claim,
         kind=kind,
@@ -207,6 +207,13 @@ def _word_of(row: Compared, own: Claim | None) -> Word:
         noise_sd=None,
     )
     return _word(parent, own, speed_comparable=row.word != "NOT COMPARABLE")[0]
+
+
+def left_out(rows: Sequence[Compared]) -> dict[str, int]:
+    """Groups of which the rerun measured nothing, with how many claims of theirs stay open."""
+    groups = [row.claim.split("/")[1] for row in rows]
+    measured = {name for name, row in zip(groups, rows, strict=True) if row.own is not None}
+    return {name: groups.count(name) for name in dict.fromkeys(groups) if name not in measured}
 
 
 def summary(rows: Sequence[Compared]) -> dict[str, int]:

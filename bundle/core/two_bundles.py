@@ -14,8 +14,8 @@ from typing import Literal
 from msgspec import Struct
 
 from bundle.core.bundlefile import Claim
-from bundle.core.claims import REPEAT
-from bundle.core.comparison import OUTPUTS_P, Outputs
+from bundle.core.claims import OUTPUTS_P, REPEAT
+from bundle.core.comparison import Outputs
 from bundle.core.exact import hypergeometric_tail
 from bundle.core.least_squares import t_quantile
 from bundle.core.set_up import SetUp, facts_apart

@@ -43,6 +43,8 @@ def what_will_run(parent: Parent, request: Request) -> Iterator[str]:
     yield f"bundle {head.name}-{parent.id}, {signed}"
     plans = planned_runs(recipe)
     yield f"{len(plans)} server starts: {', '.join(plan.folder for plan in plans)}"
+    minutes = sum(head.seconds.values()) / 60
+    yield f"the parent took {minutes:.0f} min for its {len(head.executed)} starts"
     for text in narrowed_words(request, head, recipe):
         yield f"narrowed, {text}"
     for name, engine in recorded(payload).items():

@@ -126,7 +126,7 @@ def narrowing(request: Request) -> tuple[str, ...]:
         "quality pass": "" if request.quality else "none",
     }
     own = tuple(f"{name}: {value}" for name, value in words.items() if value)
-    return (*request.inherited, *own)
+    return tuple(dict.fromkeys([*request.inherited, *own]))
 
 
 def digest(recipe: Recipe, parent: str | None = None) -> str:

@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from bundle.core.bundlefile import BundleFile
 from bundle.core.comparison import (
+    Compared,
     Comparison,
     compare_claims,
     compare_outputs,
     differences,
+    left_out,
     summary,
 )
 from bundle.core.foreign import refused
@@ -28,6 +30,7 @@ from bundle.stages.engine_locks import (
     recorded_all,
     tools_of,
 )
+from bundle.stages.local_models import local_models
 from bundle.stages.recipe import Request
 from bundle.stages.recompute import claims_apart
 from bundle.stages.report import COMPARISON
@@ -37,7 +40,7 @@ from bundle.stages.verify import opened
 
 _SHOWN = 5
 #: Levels that a bundle may not fail before anything of it is run.
-_NEEDED = ("V0", "V1", "V2")
+_NEEDED = ("V0", "V1", "V2", "V4")
 
 
 class Parent(Struct, frozen=True, kw_only=True):
@@ -50,12 +53,14 @@ class Parent(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def parent_of(archive: Path, *, trust: Path | None = None) -> Iterator[Parent]:
-    """An archive that holds V0 and V1, and whose signature, if it has one, is not bad.
+    """An archive that holds V0 and V1; its signature, if it has one, is not bad, and the models
+    inside, if it has any, are the locked ones.
 
     Raises:
         BundleError: it does not.
     """
-    with opened(VerifyRequest(archive=archive, trust=trust)) as (found, payload):
+    wanted = VerifyRequest(archive=archive, trust=trust, models=local_models(None))
+    with opened(wanted) as (found, payload):
         _require(found, archive)
         if payload is None or found.bundle is None:
             raise AssertionError("V0 and V1 hold, so there is a folder")
@@ -186,6 +191,22 @@ def comparison_lines(own: Path) -> Iterator[str]:
     found = read_json(own / COMPARISON, Comparison)
     for one in found.differences:
         yield f"differs  {one.what}: {one.parent} -> {one.own}"
+    open_groups = left_out(found.claims)
     for row in found.claims:
-        yield f"{row.word:<14} {row.claim}: {row.reason}"
+        if row.claim.split("/")[1] not in open_groups:
+            yield f"{row.word:<14} {row.claim}: {_numbers(row)}{row.reason}"
+    for name, count in open_groups.items():
+        yield f"{'INCONCLUSIVE':<14} {count} claims on {name}, which this run left out"
     yield ", ".join(f"{count} {word}" for word, count in summary(found.claims).items())
+
+
+def _numbers(row: Compared) -> str:
+    """The parent's value, the rerun's, the band, and the distance in noise units."""
+    if row.parent is None or row.own is None:
+        return ""
+    text = f"{row.parent:.3f} -> {row.own:.3f}"
+    if row.lower is not None and row.upper is not None:
+        text += f", band {row.lower:.3f} to {row.upper:.3f}"
+    if row.noise_units is not None:
+        text += f", {row.noise_units:+.1f} noise units"
+    return f"{text}; "

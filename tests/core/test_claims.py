@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from bundle.core.claims import CONVENTION, claims
+from bundle.core.claims import CONVENTION, OUTPUTS_P, claims
+from bundle.core.exact import hypergeometric_tail
 from bundle.core.results import Acceptance, EffectRow, QualityRow, Results
 
 
@@ -95,6 +96,19 @@ def test_acceptance_is_claimed_where_something_was_drafted() -> None:
     assert claim.upper == pytest.approx(2.5 * (1 + CONVENTION))
 
 
+@pytest.mark.parametrize(
+    ("equal", "fewest", "most"), [(40, 34, 40), (20, 10, 30), (0, 0, 6), (38, 30, 40)]
+)
+def test_a_share_of_outputs_has_a_band_of_what_its_counts_explain(
+    equal: int, fewest: int, most: int
+) -> None:
+    (claim,) = claims(results(scores=(quality(equal, 40),)))
+    assert (claim.value, claim.lower, claim.upper) == (equal / 40, fewest / 40, most / 40)
+    assert hypergeometric_tail(40 - fewest, 40, 40 - equal, 40) > OUTPUTS_P
+    for beyond, other in ((40 - fewest + 1, 40 - equal), (most + 1, equal)):
+        assert beyond > 40 or hypergeometric_tail(beyond, 40, other, 40) <= OUTPUTS_P
+
+
 def test_outputs_are_claimed_where_they_were_compared() -> None:
     (claim,) = claims(results(scores=(quality(3, 4), quality(None, 4), quality(0, None))))
-    assert (claim.kind, claim.value, claim.lower) == ("outputs", 0.75, None)
+    assert (claim.kind, claim.value, claim.upper) == ("outputs", 0.75, 1.0)

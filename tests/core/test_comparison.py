@@ -12,6 +12,7 @@ from bundle.core.comparison import (
     compare_outputs,
     contradictions,
     differences,
+    left_out,
     summary,
 )
 from bundle.core.recipe import Design, Target
@@ -104,8 +105,39 @@ def test_noise_units_are_log_differences_over_the_noise_floor() -> None:
     assert row.noise_units is None
 
 
-def test_output_claims_are_judged_on_token_ids_alone() -> None:
-    assert list(compare_claims(head(claim(1, kind="outputs")), head(), speed_comparable=True)) == []
+@pytest.mark.parametrize(
+    ("parent", "own", "reason"),
+    [
+        (BAND, claim(1.5), "the rerun has no interval: too few blocks"),
+        (BAND, replace(claim(1.5), upper=1.6), "the rerun has no interval: too few blocks"),
+        (BAND, claim(1.5, 0.9, 2.5), "the rerun's noise is wider than the band"),
+        (BAND, None, "the rerun did not measure it"),
+        (claim(1.5), claim(1.5, 1.4, 1.6), "the parent has no interval, so no band"),
+    ],
+)
+def test_what_is_inconclusive_says_why(parent: Claim, own: Claim | None, reason: str) -> None:
+    mine = head() if own is None else head(own)
+    (row,) = compare_claims(head(parent), mine, speed_comparable=True)
+    assert (row.word, row.reason) == ("INCONCLUSIVE", reason)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"), [(0.9, "REPRODUCED"), (0.8, "NOT REPRODUCED"), (None, "INCONCLUSIVE")]
+)
+def test_a_share_of_equal_outputs_is_held_against_its_band_wherever_it_was_measured(
+    own: float | None, expected: str
+) -> None:
+    parent = claim(1.0, 0.85, 1.0, kind="outputs", noise=None)
+    mine = head() if own is None else head(claim(own, kind="outputs", noise=None))
+    (row,) = compare_claims(head(parent), mine, speed_comparable=False)
+    assert (row.word, row.parent, row.own) == (expected, 1.0, own)
+    found = Comparison(parent="abc", differences=(), claims=(row,))
+    assert list(contradictions(found, replace(mine, parent="abc"))) == []
+    wrong = replace(found, claims=(replace(row, word="NOT COMPARABLE"),))
+    assert list(contradictions(wrong, replace(mine, parent="abc"))) != []
+
+
+def test_output_token_ids_are_judged_group_by_group() -> None:
     parent = {("a", "1"): (1, 2), ("a", "2"): (3,), ("b", "1"): (4,), ("c", "1"): (5,)}
     own = {("a", "1"): (1, 2), ("a", "2"): (3,), ("b", "1"): (9,)}
     rows = list(compare_outputs(parent, own))
@@ -116,6 +148,7 @@ def test_output_claims_are_judged_on_token_ids_alone() -> None:
     ]
     assert rows[0].reason == "2 of 2 outputs have equal token ids"
     assert "never compared two starts" in rows[1].reason
+    assert rows[2].reason == "the rerun did not measure it"
     assert summary(rows) == {"IDENTICAL": 1, "INCONCLUSIVE": 2}
     assert summary([rows[0], rows[0]]) == {"IDENTICAL": 2}
 
@@ -142,6 +175,15 @@ def test_outputs_are_graded_by_what_the_parents_baselines_differ_by(
     assert f"{equal} of 40 outputs" in row.reason
     found = Comparison(parent="abc", differences=(), claims=(row,))
     assert list(contradictions(found, replace(head(), parent="abc"))) == []
+
+
+def test_a_group_is_left_out_if_nothing_of_it_was_measured() -> None:
+    names = ("a/x", "a/y", "b/x", "b/y")
+    rows = [
+        replace(compared(BAND, BAND).claims[0], claim=f"ratio/{name}", own=own)
+        for name, own in zip(names, (None, None, 1.0, None), strict=True)
+    ]
+    assert left_out(rows) == {"a": 2}
 
 
 def test_differences_name_both_sides_and_what_only_one_has() -> None:

@@ -172,6 +172,19 @@ def test_leaves_go_by_name_where_there_is_one() -> None:
     }
 
 
+def test_what_one_side_did_not_use_is_one_difference() -> None:
+    both = {"kernel": "6", "model target a.json": "1", "server baseline: runner": "V1"}
+    a = {**both, "server baseline: seqs": "8", "server ngram: runner": "V1", "server ngram: k": "4"}
+    b = {**both, "server baseline: seqs": "9", "server draft: runner": "V1"}
+    b |= {"model draft": "who/what@0", "model draft a.json": "2", "model draft b.json": "3"}
+    assert [(d.what, d.a, d.b) for d in facts_apart(a, b)] == [
+        ("server baseline: seqs", "8", "9"),
+        ("model draft", "not used", "used"),
+        ("server draft", "not used", "used"),
+        ("server ngram", "used", "not used"),
+    ]
+
+
 def test_facts_apart_name_both_sides() -> None:
     found = facts_apart({"gpu": "A", "kernel": "6"}, {"gpu": "B", "kernel": "6", "extra": "1"})
     assert found == (

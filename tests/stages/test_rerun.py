@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bundle.core.bundlefile import BundleFile
 from bundle.core.comparison import Comparison
 from bundle.errors import BundleError, EngineError, RecipeError, UsageError
-from bundle.host.folders import read_json
+from bundle.host.folders import read_json, write_json
 from bundle.stages import rerun as stage
 from bundle.stages.consent import confirm, strange_locks, what_will_run
 from bundle.stages.engine_locks import LOCKS
+from bundle.stages.pack import pack
+from bundle.stages.recipe import narrowing
 from bundle.stages.rerun import COMPARISON, Parent, parent_of, request_for, require_runnable
 from bundle.stages.sign import sign
 from tests.builders import World
@@ -61,6 +64,7 @@ def test_every_argument_vector_is_shown_with_its_variables(parent: Parent, tmp_p
     lines = list(what_will_run(parent, request_for(parent, reports=tmp_path)))
     assert lines[0] == f"bundle short-{parent.id}, UNSIGNED"
     assert lines[1].startswith("6 server starts: 1/0-baseline, ")
+    assert lines[2] == "the parent took 1 min for its 6 starts"
     assert "narrowed, as the parent: groups: ngram" in lines
     assert "a lock that this tool carries" in next(x for x in lines if x.startswith("engine cpu"))
     ngram = next(x for x in lines if x.startswith("ngram: "))
@@ -191,6 +195,32 @@ def test_archives_that_do_not_hold_are_not_run(archive: Path, tmp_path: Path) ->
         pass
 
 
+def test_a_model_inside_that_is_not_the_locked_one_is_refused_before_anything(
+    tmp_path: Path,
+) -> None:
+    run = measured(tmp_path / "run")
+    (tmp_path / "out").mkdir()
+    forged = pack(
+        run,
+        tmp_path / "out",
+        stem="short",
+        known_secrets=(),
+        extra={"models/target/config.json": b"[]"},
+    )
+    with (
+        pytest.raises(BundleError, match=r"V4 \(models\) fails: target: config.json: changed"),
+        parent_of(forged.archive),
+    ):
+        pass
+
+
+def test_what_narrows_a_rerun_as_its_parent_is_said_once(parent: Parent, tmp_path: Path) -> None:
+    same = request_for(parent, reports=tmp_path, groups=("ngram",))
+    assert narrowing(same) == ("groups: ngram",)
+    less = request_for(parent, reports=tmp_path, groups=("ngram",), rounds=1)
+    assert narrowing(less) == ("groups: ngram", "rounds: 1")
+
+
 def test_the_comparison_names_what_differed_first(tmp_path: Path) -> None:
     host = replace(HOST, kernel="6.9")
     own = measured(tmp_path / "own", world=World(speed={"ngram": 1.1}, noise=0.005), host=host)
@@ -205,8 +235,28 @@ def test_the_comparison_names_what_differed_first(tmp_path: Path) -> None:
     assert speed.noise_units < -10
     assert words["acceptance/ngram/code/c1/length"].word == "REPRODUCED"
     assert words["outputs/ngram/token ids"].word == "IDENTICAL"
+    share = words["outputs/ngram/identical"]
+    assert (share.word, share.parent, share.own, share.upper) == ("REPRODUCED", 1.0, 1.0, 1.0)
+    assert share.lower is not None
+    head = read_json(old / "bundle.json", BundleFile)
+    groups = {"outputs/baseline/token ids", "outputs/ngram/token ids"}
+    assert set(words) == {claim.id for claim in head.claims} | groups
     lines = list(stage.comparison_lines(own))
     assert lines[0] == "differs  kernel: 6.8 -> 6.9"
+    (line,) = (x for x in lines if "ratio/ngram/code/c1/tpot" in x)
+    assert line.startswith(f"NOT REPRODUCED ratio/ngram/code/c1/tpot: {speed.parent:.3f} -> ")
+    assert line.endswith(f"{speed.noise_units:+.1f} noise units; outside the band")
+    assert f", band {speed.lower:.3f} to {speed.upper:.3f}, " in line
+    assert "outputs/ngram/token ids: 6 of 6 outputs have equal token ids" in "\n".join(lines)
+    assert "claims on" not in "\n".join(lines)
+    open_claims = tuple(
+        replace(row, own=None) if "/ngram/" in row.claim else row for row in found.claims
+    )
+    write_json(own / COMPARISON, replace(found, claims=open_claims))
+    lines = list(stage.comparison_lines(own))
+    count = sum("/ngram/" in row.claim for row in found.claims)
+    assert f"INCONCLUSIVE   {count} claims on ngram, which this run left out" in lines
+    assert not any("/ngram/" in line for line in lines)
     other = stage.compare(
         "abc", old, measured(tmp_path / "far", host=replace(HOST, machine_class="z"))
     )

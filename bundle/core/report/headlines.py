@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from bundle.core.comparison import summary
+from bundle.core.comparison import left_out, summary
 from bundle.core.report import decision
 from bundle.core.report.context import Context
 from bundle.core.report.numbers import moment
@@ -39,8 +39,12 @@ def comparison_line(context: Context) -> Headline | None:
     found = context.comparison
     if found is None:
         return None
-    counts = summary(found.claims)
+    absent = left_out(found.claims)
+    held = [row for row in found.claims if row.claim.split("/")[1] not in absent]
+    counts = summary(held)
     said = listed([f"{number:,} {word}" for word, number in counts.items()], "no claim was held")
+    if absent:
+        said += f"; {sum(absent.values()):,} more on groups that this run left out"
     names = [one.what for one in found.differences]
     tone: Tone = "good"
     if counts.get("NOT REPRODUCED"):
@@ -49,7 +53,7 @@ def comparison_line(context: Context) -> Headline | None:
         tone = "unsure"
     return Headline(
         task=f"Rerun of bundle {found.parent}",
-        text=f"Of {counted(len(found.claims), 'claim')} of the parent: {said}.",
+        text=f"Of {counted(len(held), 'claim')} of the parent: {said}.",
         detail=f"Not the same on both sides: {listed(names)}." if names else "Nothing differed.",
         tone=tone,
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from bundle.core.comparison import Compared, Comparison
+from bundle.core.comparison import RAW_OUTPUTS, Compared, Comparison, left_out
 from bundle.core.report.context import Context
-from bundle.core.report.metrics import short
+from bundle.core.report.metrics import E2EL, NAMES, THROUGHPUT, short
 from bundle.core.report.numbers import MINUS, change, multiple, number, share
 from bundle.core.report.parts import Block, Cell, Section, Table, Tone, cells, columns
+from bundle.core.report.text import counted, listed
 from bundle.core.report.words import load_short
 
 WORDS: dict[str, Tone] = {
@@ -19,6 +20,12 @@ WORDS: dict[str, Tone] = {
     "IDENTICAL": "good",
 }
 """Every word with its tone, in the order in which the claims are shown."""
+
+_METRICS = {THROUGHPUT: NAMES[THROUGHPUT], E2EL: NAMES[E2EL]}
+_OUTPUTS = {
+    RAW_OUTPUTS: "outputs equal to the parent's, by token ids",
+    "identical": "outputs equal to the baseline's",
+}
 
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
@@ -34,7 +41,7 @@ def section(context: Context) -> Section | None:
         title="Against the parent",
         lead=(
             f"This is a rerun of bundle {found.parent}. Every claim of the parent is held against "
-            "a band that was fixed in its bundle.json before anything was repeated.",
+            "a band that comes from the parent alone, fixed before anything was repeated.",
         ),
         blocks=(_differences(found), _claims(context, found)),
     )
@@ -59,7 +66,8 @@ def _fact(text: str) -> Cell:
 
 def _claims(context: Context, found: Comparison) -> Block:
     order = list(WORDS)
-    rows = sorted(found.claims, key=lambda row: order.index(row.word))
+    rows = sorted(found.claims, key=lambda row: (row.own is None, order.index(row.word)))
+    absent = left_out(found.claims)
     target = f"/{context.results.target}/"
     table = Table(
         id="claims-table",
@@ -74,12 +82,18 @@ def _claims(context: Context, found: Comparison) -> Block:
         short=tuple(
             i
             for i, row in enumerate(rows)
-            if WORDS[row.word] != "good" or target in row.claim or row.claim.startswith("outputs")
+            if row.claim.split("/")[1] not in absent
+            and (
+                WORDS[row.word] != "good" or target in row.claim or row.claim.startswith("outputs")
+            )
         ),
-        short_words="those at the target load, those on outputs, and all that did not hold",
+        short_words="those at the target load, those on outputs, and all that did not hold, "
+        "of the groups that were run",
         cards=True,
     )
-    return Block(id="parent-claims", title="Claims", tables=(table,))
+    counts = [f"{counted(count, 'claim')} on {name}" for name, count in absent.items()]
+    texts = (f"Groups that this run left out stay open: {listed(counts)}.",) if counts else ()
+    return Block(id="parent-claims", title="Claims", paragraphs=texts, tables=(table,))
 
 
 def _row(row: Compared) -> tuple[Cell, ...]:
@@ -100,10 +114,14 @@ def _row(row: Compared) -> tuple[Cell, ...]:
 def _claim(kind: str, parts: list[str]) -> Cell:
     """The words for ``ratio/ngram/code/c8/tpot`` and its like."""
     group, what = parts[0], parts[-1]
-    if len(parts) < 4:
-        return Cell(text=group, sub=f"{kind}: {what}")
+    if kind == "outputs":
+        return Cell(text=group, sub=_OUTPUTS.get(what, what))
     where = "quality pass" if parts[2] == "quality" else load_short(parts[2])
-    name = f"gain in {short(what)}" if kind == "ratio" else "mean acceptance length"
+    name = (
+        f"gain in {_METRICS.get(what, short(what))}"
+        if kind == "ratio"
+        else "mean acceptance length"
+    )
     return Cell(text=group, sub=f"{name}, {parts[1]}, {where}")
 
 
@@ -115,7 +133,7 @@ def _value(kind: str, value: float | None, absent: str) -> str:
 
 def _band(kind: str, row: Compared) -> str:
     if row.lower is None or row.upper is None:
-        return "equal token ids" if kind == "outputs" else "no band"
+        return "equal token ids" if row.claim.endswith(f"/{RAW_OUTPUTS}") else "no band"
     return f"{_value(kind, row.lower, '')} to {_value(kind, row.upper, '')}"
 
 
