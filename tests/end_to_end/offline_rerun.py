@@ -1,14 +1,16 @@
-"""A rerun with the network cut, the real engine, from what one archive carries. By hand: minutes.
+"""A rerun with the network cut, the real engine, from what one archive carries.
 
-Takes a finished run folder, seals it again with models and wheels, and then, in a network namespace
-with loopback alone, with an empty home and cache and no pip settings:
+``test_rerun.py`` goes these steps with the short bundle; by hand they go with any finished run
+folder. It is sealed again with models and wheels, and then, in a network namespace with loopback
+alone, with an empty home and cache and no pip settings:
 
-1. unpacks the archive with tar and zstd, as its guide says;
-2. installs specbundle from ``wheels/tool`` into a new environment, as ``wheels/README.md`` says;
-3. verifies the archive;
-4. runs ``specbundle rerun --yes --rounds 1 --groups GROUP``: the engine is built from the wheels,
-   the models are the bundle's own copies;
-5. verifies the rerun's bundle and prints how every claim came out.
+1. the archive is unpacked with tar and zstd, as its guide says;
+2. specbundle is installed from ``wheels/tool`` into a new environment, as ``wheels/README.md``
+   says;
+3. the archive is verified;
+4. ``specbundle rerun --yes --rounds 1 --groups GROUP``: the engine is built from the wheels, the
+   models are the bundle's own copies;
+5. the rerun's bundle is verified, and every claim is counted by its word.
 
     python tests/end_to_end/offline_rerun.py reports/work/NAME [--groups ngram] [--folder DIR]
 
@@ -32,6 +34,8 @@ CHECKOUT = Path(__file__).parents[2]
 OFFLINE = CHECKOUT / "tests" / "offline.py"
 #: What a bare machine has: nothing of pip's, uv's or the Hub's settings.
 KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
+#: A step that takes longer hangs.
+SECONDS = 1500
 
 
 def step(text: str) -> None:
@@ -39,11 +43,27 @@ def step(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
 
 
-def cut_off(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
-    """Run a command without a network; its output goes where this one's does."""
-    subprocess.run(
-        ["unshare", "-n", sys.executable, str(OFFLINE), *argv], env=dict(env), cwd=cwd, check=True
-    )
+def bare(home: Path) -> dict[str, str]:
+    """The environment of somebody who never used pip, uv, the Hub or this tool."""
+    kept = {name: value for name, value in os.environ.items() if name in KEPT}
+    own = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    return {**kept, **own, "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def cut_off(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
+    """Run a command without a network and return what it printed.
+
+    Raises:
+        RuntimeError: it failed; holds all its output.
+    """
+    done = subprocess.run(
+        ["unshare", "-n", sys.executable, str(OFFLINE), *argv],
+        env=dict(env), cwd=cwd, check=False, timeout=SECONDS,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(argv)} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
 
 
 def seal(run: Path, into: Path) -> Path:
@@ -54,8 +74,9 @@ def seal(run: Path, into: Path) -> Path:
     return archive
 
 
-def install(archive: Path, home: Path, env: Mapping[str, str]) -> Path:
+def install(archive: Path, home: Path) -> Path:
     """Follow the guides: unpack, then install the tool; returns its command."""
+    env = bare(home)
     unpacked = home / "unpacked"
     unpacked.mkdir()
     script = 'zstd --decompress --stdout "$1" | tar --extract --directory "$2"'
@@ -72,14 +93,23 @@ def install(archive: Path, home: Path, env: Mapping[str, str]) -> Path:
     return venv / "bin" / "specbundle"
 
 
-def claims(archive: Path, home: Path) -> dict[str, int]:
-    """How many claims of a rerun's bundle got each word."""
+def rerun(command: Path, archive: Path, home: Path, groups: str) -> tuple[str, Path]:
+    """One block of some groups; returns what was printed and the new archive."""
+    words = ["rerun", str(archive), "--yes", "--rounds", "1", "--groups", groups]
+    reports = home / "reports"
+    said = cut_off([str(command), *words, "--reports", str(reports)], bare(home), home)
+    (made,) = reports.glob("*.tar.zst")
+    return said, made
+
+
+def claims(archive: Path) -> dict[str, list[str]]:
+    """The claims of a rerun's bundle by their word."""
     script = 'zstd -dc "$1" | tar --extract --to-stdout --wildcards "*/results/comparison.json"'
     words = ["bash", "-c", script, "-", str(archive)]
-    done = subprocess.run(words, cwd=home, capture_output=True, check=True)
-    found: dict[str, int] = {}
+    done = subprocess.run(words, capture_output=True, check=True)
+    found: dict[str, list[str]] = {}
     for row in json.loads(done.stdout)["claims"]:
-        found[row["word"]] = found.get(row["word"], 0) + 1
+        found.setdefault(row["word"], []).append(row["claim"])
     return found
 
 
@@ -96,23 +126,19 @@ def main() -> None:
         step("sealing with models and wheels")
         archive = seal(asked.run.resolve(), home / "sealed")
         step(f"{archive.name}: {archive.stat().st_size / 1e6:.0f} MB")
-        kept = {k: v for k, v in os.environ.items() if k in KEPT}
-        env = {**kept, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
-        env |= {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         step("installing the tool from the archive, network cut")
-        command = install(archive, home, env)
+        command = install(archive, home)
         step("verifying")
-        cut_off([str(command), "verify", str(archive)], env, home)
+        print(cut_off([str(command), "verify", str(archive)], bare(home), home))
         step("rerunning")
         begun = time.monotonic()
-        words = ["rerun", str(archive), "--yes", "--rounds", "1", "--groups", asked.groups]
-        cut_off([str(command), *words, "--reports", str(home / "reports")], env, home)
+        said, made = rerun(command, archive, home, asked.groups)
+        print(said)
         step(f"the rerun took {(time.monotonic() - begun) / 60:.1f} minutes")
-        (made,) = (home / "reports").glob("*.tar.zst")
-        cut_off([str(command), "verify", str(made)], env, home)
-        found = claims(made, home)
-        step(", ".join(f"{count} {word}" for word, count in found.items()))
-        if found.get("IDENTICAL", 0) == 0 and found.get("REPRODUCED", 0) == 0:
+        print(cut_off([str(command), "verify", str(made)], bare(home), home))
+        found = claims(made)
+        step(", ".join(f"{len(names)} {word}" for word, names in found.items()))
+        if "IDENTICAL" not in found and "REPRODUCED" not in found:
             raise SystemExit("no claim was reproduced and no output was identical")
 
 
