@@ -21,14 +21,18 @@ from bundle.options import (
     EnginePython,
     Fresh,
     Gpu,
+    Loads,
     Models,
     Names,
+    Quality,
     RecipeArg,
     Reports,
     Rounds,
     Trust,
     WithModels,
     WithWheels,
+    loads,
+    split,
 )
 
 app = typer.Typer(
@@ -58,8 +62,8 @@ def run(
     rounds: Rounds = None,
     groups: Names = None,
     tasks: Names = None,
-    concurrency: Annotated[list[int] | None, typer.Option(help="Loads to keep.")] = None,
-    quality: Annotated[bool, typer.Option(help="Do the quality pass.")] = True,
+    concurrency: Loads = None,
+    quality: Quality = True,
     engine_python: EnginePython = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A fixed port.")] = None,
     include_models: WithModels = False,
@@ -75,15 +79,15 @@ def run(
         reports=reports,
         fresh=fresh or not resume,
         rounds=rounds,
-        groups=_split(groups),
-        tasks=_split(tasks),
-        concurrency=tuple(concurrency or ()),
+        groups=split(groups),
+        tasks=split(tasks),
+        concurrency=loads(concurrency),
         quality=quality,
         engine_python=engine_python,
         port=port,
         include_models=include_models,
         include_wheels=include_wheels,
-        accept=_split(accept),
+        accept=split(accept),
         gpu=gpu,
     )
     from bundle.host.terminal import progress_for
@@ -93,16 +97,14 @@ def run(
     _print(made.lines)
 
 
-def _split(values: list[str] | None) -> tuple[str, ...]:
-    return tuple(word for value in values or () for word in value.split(",") if word)
-
-
 @app.command()
 def plan(
     recipe: RecipeArg,
     rounds: Rounds = None,
     groups: Names = None,
     tasks: Names = None,
+    concurrency: Loads = None,
+    quality: Quality = True,
     gpu_memory: Annotated[
         float | None, typer.Option(min=1, help="GiB of one GPU, instead of this machine's.")
     ] = None,
@@ -111,7 +113,14 @@ def plan(
     from bundle.stages.plan import plan_lines
     from bundle.stages.recipe import Request
 
-    request = Request(recipe=recipe, rounds=rounds, groups=_split(groups), tasks=_split(tasks))
+    request = Request(
+        recipe=recipe,
+        rounds=rounds,
+        groups=split(groups),
+        tasks=split(tasks),
+        concurrency=loads(concurrency),
+        quality=quality,
+    )
     _print(plan_lines(request, gpu_memory=gpu_memory))
 
 
@@ -179,13 +188,13 @@ def rerun(
             reports=reports,
             fresh=fresh,
             rounds=rounds,
-            groups=_split(groups),
+            groups=split(groups),
             models=models,
             engine_python=engine_python,
             gpu=gpu,
             include_models=include_models,
             include_wheels=include_wheels,
-            accept=_split(accept),
+            accept=split(accept),
         )
         consent.confirm(
             consent.what_will_run(parent, request),
@@ -219,7 +228,7 @@ def pack(
         models=models,
         include_models=include_models,
         include_wheels=include_wheels,
-        accept=_split(accept),
+        accept=split(accept),
     )
     made = seal_again(run_folder, request, report=lambda text: out.print(text, markup=False))
     _print(str(path) for path in made)

@@ -18,7 +18,6 @@ from bundle.core.claims import claims
 from bundle.core.design import cells, narrowed, planned_runs
 from bundle.core.jsonl import to_jsonl
 from bundle.core.models import LockedFile, LockedModel, ModelLock
-from bundle.core.quality_checks import reference_reply
 from bundle.core.quality_items import parse_quality
 from bundle.core.recipe import Design, Recipe, Target
 from bundle.core.recipe_reading import parse_recipe
@@ -37,6 +36,7 @@ from bundle.stages.report import render
 from tests import builders as made
 from tests.builders import World
 from tests.end_to_end.short import short_recipe
+from tests.references import reference_reply
 from tests.stages.test_judge import NAMES, bench_json, page
 
 DATA = Path(__file__).parents[1] / "data"

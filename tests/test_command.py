@@ -77,6 +77,9 @@ def test_help_names_every_command(specbundle: Callable[..., Done]) -> None:
         (["run", "nowhere"], 4, "no such recipe; shipped are: mimo-7b-mtp"),
         (["run", "smollm2-135m", "--groups", "ngrm"], 2, "the recipe has baseline, ngram"),
         (["run", "smollm2-135m", "--concurrency", "7"], 2, "the recipe has 1, 4"),
+        (["run", "smollm2-135m", "--concurrency", "1,7"], 2, "7: the recipe has 1, 4"),
+        (["run", "smollm2-135m", "--concurrency", "1,x"], 2, "expected numbers of requests"),
+        (["plan", "smollm2-135m", "--concurrency", "0"], 2, "expected numbers of requests"),
         (["run", "smollm2-135m", "--concurrency", "4"], 2, "leaves out the target load c1"),
         (["run", "smollm2-135m", "--tasks", "poetry"], 2, "the recipe has code, chat"),
         (["judge"], 2, "expected observation files, or --baseline DIR"),
@@ -128,6 +131,15 @@ def test_plan_shows_every_vector_without_running_anything(specbundle: Callable[.
     assert '--speculative-config \'{"method":"eagle3"' in done.stdout
     assert "31 server starts" in done.stdout
     assert "quality pass in block 1, 2, 3: all items" in done.stdout
+
+
+def test_plan_shows_a_narrowed_run(specbundle: Callable[..., Done]) -> None:
+    narrow = ("--groups", "ngram,suffix", "--concurrency", "1", "--no-quality", "--rounds", "1")
+    done = specbundle("plan", "smollm2-135m", *narrow)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("cells: code-c1 x 4, chat-c1 x 4\n") == 3
+    assert "5 server starts in order: primer/0-baseline, 1/0-baseline, 1/1-ngram" in done.stdout
+    assert "no quality pass: no verdict can be SHIP" in done.stdout
 
 
 def test_plan_tells_memory_fit_and_hours(specbundle: Callable[..., Done]) -> None:

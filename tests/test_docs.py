@@ -1,9 +1,9 @@
 """What the documents say exists: commands, options, sessions, files."""
 
 import re
-import shlex
 from pathlib import Path
 
+import click
 import pytest
 import typer.main
 
@@ -37,12 +37,37 @@ def test_every_session_of_the_tool_is_a_command() -> None:
     assert doors <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("line", re.findall(r"nox -s (.*--.*)$", README, flags=re.MULTILINE))
-def test_options_behind_the_dashes_exist(line: str) -> None:
-    session, _, rest = line.split("#")[0].partition(" -- ")
-    name = "run" if session.startswith("bundle-") else session.strip()
-    known = {opt for param in COMMANDS[name].params for opt in param.opts}
-    assert {word for word in shlex.split(rest) if word.startswith("--")} <= known
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(CHECKOUT)))
+def test_commands_and_options_of_the_documents_exist(document: Path) -> None:
+    asked = [*lines_of_nox(document), *lines_of_the_command(document)]
+    for line in asked:
+        name, _, rest = line.split("#")[0].strip().partition(" ")
+        assert name in COMMANDS, line
+        known = {opt for param in COMMANDS[name].params for opt in all_opts(param)}
+        words = {word.partition("=")[0] for word in rest.split() if word.startswith("--")}
+        assert words <= known, line
+
+
+def lines_of_nox(document: Path) -> list[str]:
+    """``NAME OPTIONS`` of every session with a command of its own behind it."""
+    found = []
+    for session, rest in re.findall(
+        r"nox -s ([\w.-]+)(?: -- ([^`\n]*))?", document.read_text(), flags=re.MULTILINE
+    ):
+        name = "run" if session.startswith("bundle-") else session
+        if name in COMMANDS:
+            found.append(f"{name} {rest}")
+    return found
+
+
+def lines_of_the_command(document: Path) -> list[str]:
+    """``NAME OPTIONS`` behind ``specbundle``, in console blocks and in code of a sentence."""
+    return re.findall(r"(?:\$ |`)specbundle (\w[^`\n]*)", document.read_text())
+
+
+def all_opts(param: click.Parameter) -> list[str]:
+    """Its names, also those that switch it off."""
+    return [*param.opts, *param.secondary_opts]
 
 
 def test_narrowing_options_of_the_readme_exist() -> None:

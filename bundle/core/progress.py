@@ -27,25 +27,6 @@ class Progress(Protocol):
         """A run ended; ``failed`` is its cause. ``seconds`` is 0 for a run found finished."""
 
 
-class Silent:
-    """A watcher that shows nothing."""
-
-    def message(self, text: str) -> None:
-        """Ignore it."""
-
-    def planned(self, runs: tuple[PlannedRun, ...]) -> None:
-        """Ignore it."""
-
-    def started(self, run: PlannedRun) -> None:
-        """Ignore it."""
-
-    def phase(self, run: PlannedRun, text: str) -> None:
-        """Ignore it."""
-
-    def finished(self, run: PlannedRun, *, failed: str | None, seconds: float) -> None:
-        """Ignore it."""
-
-
 def remaining(seconds: Mapping[str, float], runs: tuple[PlannedRun, ...]) -> float | None:
     """Seconds the runs still to do will take, by the mean of what took time so far.
 

@@ -49,21 +49,6 @@ def read_functions(code: str) -> Functions | Unreadable:
     return Functions(by_name=by_name, others=others)
 
 
-def replace_function(code: str, function: str, text: str) -> str:
-    """The module's text with one top-level function, decorators included, replaced by ``text``.
-
-    Raises:
-        SyntaxError: ``code`` is not Python.
-        LookupError: it has no such function.
-    """
-    for node in _parse(code).body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            first = min([node.lineno, *(mark.lineno for mark in node.decorator_list)])
-            lines = code.split("\n")
-            return "\n".join([*lines[: first - 1], text.rstrip("\n"), *lines[node.end_lineno :]])
-    raise LookupError(f"no function {function}")
-
-
 def _parse(code: str) -> ast.Module:
     with warnings.catch_warnings():
         # An odd escape in a model's text is its own matter and no warning of ours.

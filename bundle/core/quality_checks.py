@@ -15,7 +15,7 @@ import msgspec
 
 from bundle.core.jsonl import load_json
 from bundle.core.phrases import says
-from bundle.core.python_edit import Functions, Unreadable, read_functions, replace_function
+from bundle.core.python_edit import Functions, Unreadable, read_functions
 from bundle.core.quality_items import (
     NumberCheck,
     PhraseCheck,
@@ -50,18 +50,6 @@ def check(item: QualityItem, reply_text: str) -> Checked:
     if isinstance(item.check, SchemaCheck):
         return _check_json(item.check, unfenced(reply_text))
     return _check_phrase(item.check, reply_text)
-
-
-def reference_reply(item: QualityItem) -> str:
-    """A reply that passes: the edited file, the number, the example, the first phrase."""
-    rule = item.check
-    if isinstance(rule, SyntaxTreeCheck):
-        return replace_function(rule.source, rule.function, rule.expected[0])
-    if isinstance(rule, NumberCheck):
-        return rule.answer
-    if isinstance(rule, SchemaCheck):
-        return msgspec.json.encode(rule.example).decode()
-    return rule.accept[0]
 
 
 def unfenced(text: str) -> str:

@@ -237,7 +237,7 @@ class BenchPool:
         if python not in self._workers:
             log = self._folder / f".bench-{len(self._workers)}.log"
             log.unlink(missing_ok=True)
-            env = engine_environment(self._env, locked=locked)
+            env = engine_environment(self._env, python, locked=locked)
             self._workers[python] = BenchWorker(python, env, log)
         worker = self._workers[python]
         worker.start()

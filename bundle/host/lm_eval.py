@@ -63,7 +63,7 @@ def evaluate(job: LmEvalJob, env: Mapping[str, str], *, check: Callable[[], None
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=_environment(env, scratch),
+                env=_environment(env, job.python, scratch),
                 cwd=job.tasks,
                 start_new_session=True,
             )
@@ -105,9 +105,9 @@ def collect(output: Path, tasks: Sequence[str], into: Path) -> None:
         write_whole(into / name, path.read_bytes())
 
 
-def _environment(env: Mapping[str, str], scratch: str) -> dict[str, str]:
+def _environment(env: Mapping[str, str], python: Path, scratch: str) -> dict[str, str]:
     """Those of servers, but offline for sure, and with caches that end with the process."""
-    own = engine_environment(env, locked=True)
+    own = engine_environment(env, python, locked=True)
     own.pop("HF_HUB_CACHE", None)
     return {
         **own,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,14 +61,27 @@ _SYSTEM_LIBRARIES = tuple(
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What of ``environ`` reaches servers and the bench, and what they all get besides."""
     passed = {name: value for name, value in environ.items() if _is_allowed(name)}
+    if "PATH" in passed:
+        passed["PATH"] = _without_environments(passed["PATH"])
     if len(passed.get("TMPDIR", "")) > LONGEST_TMPDIR:
         del passed["TMPDIR"]
     return {**passed, **FIXED}
 
 
-def engine_environment(env: Mapping[str, str], *, locked: bool) -> dict[str, str]:
-    """``env`` for one engine: nothing from outside joins what a lock has pinned."""
-    return {name: value for name, value in env.items() if not (locked and name == "PYTHONPATH")}
+def engine_environment(env: Mapping[str, str], python: Path, *, locked: bool) -> dict[str, str]:
+    """``env`` for one engine, as where its environment is activated: its programs come first.
+
+    Nothing from outside joins what a lock has pinned.
+    """
+    path = os.pathsep.join(filter(None, (str(python.parent), env.get("PATH", ""))))
+    kept = {name: value for name, value in env.items() if not (locked and name == "PYTHONPATH")}
+    return {**kept, "PATH": path}
+
+
+def _without_environments(path: str) -> str:
+    """PATH without other virtual environments, this tool's first: a rerun has not got them."""
+    folders = [folder for folder in path.split(os.pathsep) if folder]
+    return os.pathsep.join(f for f in folders if not (Path(f).parent / "pyvenv.cfg").is_file())
 
 
 def _is_allowed(name: str) -> bool:

@@ -178,7 +178,7 @@ def _spec(run: Run) -> ServerSpec:
     run.notes.cache_before = "filled" if any(p.is_file() for p in cache.rglob("*")) else "empty"
     env = {
         **serving_env.engine_environment(
-            serving_env.base_environment(ctx.environ), locked=engine.locked
+            serving_env.base_environment(ctx.environ), engine.python, locked=engine.locked
         ),
         **serving_env.cache_variables(cache),
         **serving_env.preload_variable(libraries),

@@ -1,7 +1,7 @@
 """The remaining time comes from runs that took time."""
 
 from bundle.core.design import PlannedRun
-from bundle.core.progress import Silent, remaining
+from bundle.core.progress import remaining
 
 
 def plan(count: int) -> tuple[PlannedRun, ...]:
@@ -19,12 +19,3 @@ def test_remaining_is_unknown_before_a_run_took_time() -> None:
 def test_remaining_ignores_runs_found_finished() -> None:
     runs = plan(4)
     assert remaining({runs[0].folder: 0.0, runs[1].folder: 30.0}, runs) == 60.0
-
-
-def test_the_silent_watcher_takes_every_event() -> None:
-    watcher, runs = Silent(), plan(1)
-    watcher.planned(runs)
-    watcher.started(runs[0])
-    watcher.phase(runs[0], "quality")
-    watcher.finished(runs[0], failed=None, seconds=1.0)
-    assert watcher.message("x") is None

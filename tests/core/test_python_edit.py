@@ -1,6 +1,7 @@
 import pytest
 
-from bundle.core.python_edit import LONGEST, Functions, Unreadable, read_functions, replace_function
+from bundle.core.python_edit import LONGEST, Functions, Unreadable, read_functions
+from tests.references import replace_function
 
 TWO = "def a(x):\n    return x\n\n\n@cache\ndef b(x):\n    return 'y'\n\nprint(a(1))\n"
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bundle.core.quality_checks import Checked, check, reference_reply, unfenced
+from bundle.core.quality_checks import Checked, check, unfenced
 from bundle.core.quality_items import (
     Message,
     NumberCheck,
@@ -11,6 +11,7 @@ from bundle.core.quality_items import (
     SchemaCheck,
     SyntaxTreeCheck,
 )
+from tests.references import reference_reply
 
 SOURCE = "def add(a, b):\n    return a + b\n\n\ndef double(x):\n    return x * 2\n"
 EDIT = SyntaxTreeCheck(

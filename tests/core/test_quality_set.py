@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from bundle.core.jsonl import to_jsonl
-from bundle.core.quality_checks import check, reference_reply
+from bundle.core.quality_checks import check
 from bundle.core.quality_draft import Dice
 from bundle.core.quality_items import (
     PhraseCheck,
@@ -14,6 +14,7 @@ from bundle.core.quality_items import (
     parse_quality,
 )
 from bundle.core.quality_set import acceptance_rows, quality_rows
+from tests.references import reference_reply
 
 ITEMS = quality_rows()
 KINDS = {"code-edit", "arithmetic", "json-schema", "long-text-fact", "multi-turn"}

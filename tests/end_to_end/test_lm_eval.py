@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from bundle.core.bundlefile import BundleFile
 from bundle.core.lm_eval_args import LmEvalTarget, lm_eval_vector
 from bundle.core.lm_eval_output import Sample, check_output
-from bundle.core.progress import Silent
 from bundle.core.recipe import LmEval, Recipe
 from bundle.core.records import RunRecord, ServerFacts
 from bundle.core.results import Results
@@ -34,6 +33,7 @@ from bundle.stages.plan import plan_lines
 from bundle.stages.recipe import Request
 from tests.end_to_end.short import specbundle
 from tests.lm_eval import TASKS, asking_recipe
+from tests.silent import Silent
 
 pytestmark = pytest.mark.engine
 STARTS = ("1/0-baseline", "1/1-ngram")

@@ -39,9 +39,16 @@ def test_only_what_is_allowed_reaches_a_server():
 
 
 def test_nothing_from_outside_joins_a_locked_engine():
-    env = {"PYTHONPATH": "/mine", "PATH": "/bin"}
-    assert engine_environment(env, locked=True) == {"PATH": "/bin"}
-    assert engine_environment(env, locked=False) == env
+    env, python = {"PYTHONPATH": "/mine", "PATH": "/bin"}, Path("/engine/bin/python")
+    assert engine_environment(env, python, locked=True) == {"PATH": "/engine/bin:/bin"}
+    assert engine_environment(env, python, locked=False) == {**env, "PATH": "/engine/bin:/bin"}
+    assert engine_environment({}, python, locked=True) == {"PATH": "/engine/bin"}
+
+
+def test_programs_of_other_virtual_environments_are_not_found(tmp_path):
+    (tmp_path / "pyvenv.cfg").touch()
+    path = f"{tmp_path}/bin:/usr/bin::/bin"
+    assert base_environment({"PATH": path})["PATH"] == "/usr/bin:/bin"
 
 
 @pytest.mark.parametrize(("length", "kept"), [(60, True), (61, False)])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +13,11 @@ from msgspec.structs import replace
 
 from bundle.core.acceptance import pool, pool_requests
 from bundle.core.judging import judge
+from bundle.core.layout import BASELINE
 from bundle.core.observations import judge_observations
 from bundle.core.records import SpecStats
 from bundle.core.results import Acceptance
+from bundle.core.simulate import SEED, Scenario, draw, slots, tally
 from tests import builders as made
 from tests.builders import EAGLE, World, evidence, only, recipe, with_quality
 
@@ -136,8 +140,21 @@ def test_the_order_of_starts_does_not_matter():
         assert x.ratio == pytest.approx(y.ratio)
 
 
-def test_further_blocks_of_pure_noise_do_not_ship():
-    """Noise alone ships at most as often as the error allows: never, in these 40 runs."""
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("rho", [0.0, 0.9])
+def test_a_block_of_pure_noise_turns_few_into_ship(noise, rho):
+    """At the margin after two blocks, then a block in which every method is the baseline."""
+    looks = Scenario(name="law", noise=noise, blocks=2, correlation=rho, alphas=(0.05, 0.025))
+    pure = np.array([block == 2 and arm != BASELINE for block, _, arm in slots(3, looks.methods)])
+    drawn = draw(looks, 2000, np.random.default_rng(SEED))
+    metrics = [y - math.log(looks.truth) * pure for y in drawn]
+    found = [tally(looks, f"g{i + 1}", metrics) for i in range(looks.methods)]
+    assert np.mean([one.ship | one.abandon for one in found]) > 0.01
+    assert np.mean([one.extension for one in found]) < 0.025
+
+
+def test_noise_alone_does_not_ship():
+    """The whole judge, at two and at three blocks: never, in these 40 runs."""
     shipped = 0
     for seed in range(20):
         for rounds in (2, 3):

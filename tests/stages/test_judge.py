@@ -14,7 +14,6 @@ from bundle.core.design import PlannedRun, cells, planned_runs
 from bundle.core.evidence import Counters
 from bundle.core.gpu_samples import GpuSample
 from bundle.core.jsonl import to_jsonl
-from bundle.core.quality_checks import reference_reply
 from bundle.core.quality_items import parse_quality
 from bundle.core.recipe import Recipe
 from bundle.core.results import Results
@@ -24,6 +23,7 @@ from bundle.host.folders import write_json, write_whole
 from bundle.stages.judge import judge, read_evidence
 from tests import builders as made
 from tests.builders import NGRAM, World, only
+from tests.references import reference_reply
 
 ITEM = {
     "id": "sum",

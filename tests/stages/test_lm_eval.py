@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bundle.core.progress import Silent
 from bundle.core.recipe import Recipe
 from bundle.core.recipe_reading import parse_recipe
 from bundle.core.records import LmEvalRun, RunRecord
@@ -33,6 +32,7 @@ from bundle.stages.rerun import Parent, request_for, require_runnable
 from bundle.stages.set_up import SPEED, facts_of
 from tests.lm_eval import RECORDED, TASKS, asking_recipe, evaluated, say
 from tests.measured import HOST, measured
+from tests.silent import Silent
 
 FIRST, METHOD = "1/0-baseline", "1/1-ngram"
 

@@ -16,7 +16,6 @@ from bundle.core.design import PlannedRun
 from bundle.core.divergences import gaps_of
 from bundle.core.jsonl import parse_rows, to_jsonl
 from bundle.core.metrics import increase, parse_metrics
-from bundle.core.progress import Silent
 from bundle.core.quality_pass import ChatItem
 from bundle.core.recipe import (
     Design,
@@ -41,6 +40,7 @@ from bundle.stages.judge import read_start
 from bundle.stages.measure import RunContext, measure_run
 from tests.builders import reply
 from tests.host.engines import environment
+from tests.silent import Silent
 
 ZERO = "0" * 64
 ROWS = tuple(Prompt(prompt=f"write {i}", output_tokens=5) for i in range(6))

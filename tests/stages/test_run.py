@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 
 from bundle.core.design import PlannedRun
-from bundle.core.progress import Silent
 from bundle.core.records import Cause, RunRecord
 from bundle.stages.run import finished_run, run_all
+from tests.silent import Silent
 
 PLANS = tuple(PlannedRun(block=1, position=i, group=f"g{i}", quality=False) for i in range(3))
 

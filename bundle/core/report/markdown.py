@@ -13,6 +13,7 @@ from bundle.core.report.decision import cells_of, detail, headline, policy
 from bundle.core.report.headlines import comparison_line, warnings
 from bundle.core.report.metrics import E2EL, THROUGHPUT, short
 from bundle.core.report.numbers import moment
+from bundle.core.report.origins import pinned
 from bundle.core.report.parts import NOT_RECORDED, Cell
 from bundle.core.report.text import clip, counted, listed, visible
 from bundle.core.report.words import by_verdict, decision, is_rate
@@ -113,7 +114,7 @@ def _origin(context: Context) -> Iterator[str]:
     versions = listed(list(own.engine_versions or (context.recipe.engine.version,)))
     machine = own.gpu[0][1] if own.gpu else own.host[0][1] if own.host else NOT_RECORDED
     models = listed(
-        [f"{m.role} {m.source} {(m.revision or '')[:12]}".rstrip() for m in own.models],
+        [f"{m.role} {m.source} {pinned(m)}" for m in own.models],
         NOT_RECORDED,
     )
     runs = f"{counted(len(head.executed), 'start')} of {len(head.planned):,} planned"

@@ -51,7 +51,7 @@ def test_answers_reasons_origin_and_commands(mixed: str) -> None:
         "Slower: decoding speed (TPOT) 0.640 times the baseline's (0.616 to 0.666).",
         "- 1/5-mtp: unsupported-method. The server ended 12 s after its start.",
         "> 2 planned runs or cells gave no numbers",
-        "target Qwen/Qwen3-8B b968826d9c46",
+        "target Qwen/Qwen3-8B at b968826d9c46",
         "sha256 eeeeeeeeeeee",
         "21 starts of 21 planned, 3 failed",
         "UNSIGNED",
