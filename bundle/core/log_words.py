@@ -49,6 +49,12 @@ _REFUSED = re.compile(
     r"num_speculative_tokens|must be <=|Input should be|has no attribute|validation error",
     re.IGNORECASE,
 )
+_DIED = re.compile(
+    r"illegal memory access|device-side assert|EngineDeadError|died unexpectedly"
+    r"|EngineCore encountered an (?:issue|error)|encountered a fatal error"
+    r"|core dumped|Segmentation fault|\bSIG(?:SEGV|ABRT)\b",
+    re.IGNORECASE,
+)
 _WINDOW = re.compile(r"Accepted:\s*([\d,]+)\s*tokens.*?Drafted:\s*([\d,]+)\s*tokens", re.IGNORECASE)
 _EAGER = re.compile(r"enforce[_-]eager\s*[=:]\s*True|--enforce-eager\b", re.IGNORECASE)
 _SYNTHETIC = re.compile(r"rejection_sample_method\W+synthetic", re.IGNORECASE)
@@ -72,7 +78,10 @@ _PREEMPTED = re.compile(r"\bis preempted\b|PreemptionMode", re.IGNORECASE)
 
 
 class LogFacts(Struct, frozen=True, kw_only=True):
-    """What the lines say. ``causes`` are (finding id, line) of lines that end a server."""
+    """What the lines say. ``causes`` are (finding id, line) of lines that end a server.
+
+    ``died`` is the first line that only a server writes that breaks down, at its start or later.
+    """
 
     causes: tuple[tuple[str, str], ...] = ()
     windows: tuple[tuple[int, int], ...] = ()
@@ -84,6 +93,7 @@ class LogFacts(Struct, frozen=True, kw_only=True):
     preemptions: int = 0
     throttled: str | None = None
     no_figures: int = 0
+    died: str | None = None
 
 
 def read_log(lines: Iterable[str]) -> LogFacts:
@@ -101,6 +111,7 @@ def read_log(lines: Iterable[str]) -> LogFacts:
         preemptions=sum(1 for line in lines if _PREEMPTED.search(line)),
         throttled=next((line for line in lines if _THROTTLED.search(line)), None),
         no_figures=sum(1 for line in lines if _NO_FIGURES.search(line)),
+        died=next((line for line in lines if _DIED.search(line)), None),
     )
 
 

@@ -31,16 +31,18 @@ def rates_of(
     a = cell.acceptance
     accepted, drafted, rounds = _counts(a, windows)
     counted = _ratio(accepted, drafted)
-    rate = counted if drafted is not None and accepted is not None else _share(a.acceptance_rate)
     length = None if rounds is None or accepted is None else _length(accepted, rounds)
     positions = _positions(a, rounds, accepted)
+    # A report may show the first positions alone.
+    every = positions is not None and (k is None or len(positions) >= k)
     if rounds is None:
         length = a.mean_acceptance_length
     estimated: list[str] = []
-    if length is None and rounds is None and positions:
+    if length is None and rounds is None and positions and every:
         # Each position's share is the tokens that it adds to a round.
         length = 1 + sum(positions)
         estimated.append("length")
+    rate = _stated_rate(a, length, k) if drafted is None or accepted is None else counted
     if length is None and rate is not None and rounds is None and method in FIXED_K and k:
         length = 1 + k * rate
         estimated.append("length")
@@ -62,7 +64,7 @@ def rates_of(
         requests=a.requests,
         runner=runner,
         estimated=tuple(estimated),
-        mismatches=_mismatches(a, accepted, drafted, rounds),
+        mismatches=_mismatches(a, accepted, drafted, rounds, every=every),
     )
     return None if found == Rates(runner=runner) else found
 
@@ -104,6 +106,22 @@ def _share(value: float | None) -> float | None:
     return value / 100 if value > 1 else value
 
 
+def _stated_rate(a: ObservedAcceptance, length: float | None, k: int | None) -> float | None:
+    """The stated rate as a share: 0.9 beside a length of 1.02 means 0.9 per cent.
+
+    A round proposes from 1 to k tokens, so that the rate lies between the tokens accepted a round
+    divided by k and those tokens themselves. Where only the reading as a percentage fits, it is
+    one.
+    """
+    share = _share(a.acceptance_rate)
+    if share is None or length is None or a.acceptance_rate != share:
+        return share
+    accepted, slack = length - 1, 2 * _ROUNDING
+    above = share > accepted + slack
+    fits = not k or share / 100 >= (accepted - slack) / k - _ROUNDING
+    return share / 100 if above and fits else share
+
+
 def _positions(
     a: ObservedAcceptance, rounds: int | None, accepted: int | None
 ) -> tuple[float, ...] | None:
@@ -140,9 +158,17 @@ def _decode_rounds(
 
 
 def _mismatches(
-    a: ObservedAcceptance, accepted: int | None, drafted: int | None, rounds: int | None
+    a: ObservedAcceptance,
+    accepted: int | None,
+    drafted: int | None,
+    rounds: int | None,
+    *,
+    every: bool,
 ) -> tuple[str, ...] | None:
-    """Figures of one report that contradict each other; None where there is nothing to compare."""
+    """Figures of one report that contradict each other; None where there is nothing to compare.
+
+    ``every`` says whether the shares of all positions are there: some of them add up to less.
+    """
     checks: list[tuple[str, float, float, float]] = []
     rate, stated = _ratio(accepted, drafted), a.acceptance_rate
     if rate is not None and stated is not None:
@@ -159,7 +185,7 @@ def _mismatches(
         checks.append(("accepted", accepted or 0, sum(w.accepted for w in a.windows), 0.5))
         checks.append(("proposed", drafted or 0, sum(w.drafted for w in a.windows), 0.5))
     positions = _positions(a, rounds, accepted)
-    if positions and not a.histogram and rounds and accepted is not None:
+    if positions and every and not a.histogram and rounds and accepted is not None:
         slack = len(positions) * _ROUNDING
         checks.append(("tokens per round", sum(positions), accepted / rounds, slack))
     if not checks:

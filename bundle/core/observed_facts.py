@@ -11,28 +11,40 @@ from bundle.core.log_words import LogFacts
 from bundle.core.observed import Observation, ObservedArm, ObservedCell, Scalar
 from bundle.core.observed_names import SETTINGS
 
+_NAMES = r"(?:spec\w*|draft\w*|mtp|eagle\w*|n-?gram|suffix|dflash\d*|medusa|lookahead)"
 _WITHOUT = re.compile(
-    r"\b(?:no|without|non|disabled?|off)[ -]*(?:any )?"
-    r"(?:spec\w*|draft\w*|mtp|eagle\w*)(?: decod\w*)?\b"
-    r"|\b(?:spec\w*(?: decod\w*)?|mtp|eagle\w*|draft\w*) *(?:is |switched )?(?:off|disabled)\b",
+    r"\b(?:no|without|w/o|minus|non|disabled?|off)[ _-]*(?:any |an? |the )?"
+    rf"{_NAMES}(?: decod\w*)?\b"
+    rf"|\b{_NAMES}(?: decod\w*)? *(?:=|is |switched |turned )? *(?:off|disabled|none)\b"
+    r"|(?<![-_])\b(?:k|mtp|num_spec\w*) *= *0(?![.\d])",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(
-    r"\b(?:plain|vanilla|ordinary|regular|auto-?regressive|baseline|greedy|decod\w*|generation"
-    r"|base model|target(?: model)?(?: only| alone)?)\b"
-    r"|^(?:none|off|no|target)$",
+    r"\b(?:plain|vanilla|ordinary|regular|auto-?regressive|base(?:line)?|greedy|decod\w*"
+    r"|generation|target|only|alone)\b"
+    r"|^(?:none|off|no)$",
     re.IGNORECASE,
 )
 _OTHER = re.compile(
     r"\bnot\b|\b(?:another|other|different|previous|older?|published)\b", re.IGNORECASE
 )
 _METHOD = re.compile(
-    r"\b(?:mtp|n-?gram|eagle\d*|suffix|medusa|lookahead|dflash|draft\w*|spec(?:ulat\w*)?)\b",
+    r"\b(?:mtp|n-?gram|eagle\d*|suffix|medusa|lookahead|dflash\d*|draft\w*|spec(?:ulat\w*)?)\b"
+    r"|(?<![-_])\b(?:k|num_spec\w*) *= *[1-9]",
     re.IGNORECASE,
 )
 NO_METHOD = frozenset(
-    ("", "none", "baseline", "off", "no", "plain", "plain decode", "identical", "same", "a/a")
+    ("", "none", "baseline", "off", "no", "plain", "plain_decode", "identical", "same", "a/a")
 )
+
+
+def method_of(name: str | None) -> str | None:
+    """The method by the name that the rules know: ``deepseek_mtp`` is ``mtp``."""
+    if name is None:
+        return None
+    word = re.sub(r"[\s-]+", "_", name.strip().strip("[]").lower())
+    known = {"eagle_3": "eagle3", "n_gram": "ngram", "draft": "draft_model"}
+    return "mtp" if word.endswith("_mtp") else known.get(word, word)
 
 
 def is_plain(reference: str | None) -> bool | None:
@@ -62,7 +74,7 @@ def speculates(facts: Mapping[str, tuple[Scalar, Scalar]]) -> bool:
     """Whether the baseline's own configuration names a method."""
     method = facts.get("method", (None, None))[0]
     k = facts.get("num_speculative_tokens", (None, None))[0]
-    named = method is not None and str(method).strip().lower() not in NO_METHOD
+    named = method is not None and method_of(str(method)) not in NO_METHOD
     return named or bool(k)
 
 
@@ -141,14 +153,38 @@ def first(stated: int | None, fact: Scalar) -> int | None:
 
 def tokens_of(side: ObservedArm) -> tuple[tuple[float, ...], float]:
     """Output tokens, stated or throughput x duration with the rounding of the two."""
+    requests = side.completed or side.requests
     if side.output_tokens:
         return (float(side.output_tokens),), 0.0
-    if side.mean_output_tokens:
-        return (side.mean_output_tokens * (side.completed or side.requests or 1),), 0.0
+    if side.mean_output_tokens and requests:
+        return (side.mean_output_tokens * requests,), 0.0
     rate, seconds = side.metrics.get(THROUGHPUT), side.duration_s
     if not rate or not seconds:
         return (), 0.0
     return (rate * seconds,), _rounding(rate) + _rounding(seconds)
+
+
+def work_of(side: ObservedArm, other: ObservedArm) -> tuple[tuple[float, ...], float]:
+    """Output tokens to hold against the other side's: mean lengths where totals are not known."""
+    totals = tokens_of(side)
+    known = totals[0] and tokens_of(other)[0]
+    if not known and side.mean_output_tokens and other.mean_output_tokens:
+        return (side.mean_output_tokens,), 0.0
+    return totals
+
+
+def answered(cell: ObservedCell, log: LogFacts) -> bool:
+    """Whether the method's server answered anything: a speed, a reply, or a draft."""
+    side, a = cell.speculative, cell.acceptance
+    replies = (side.output_tokens, side.mean_output_tokens, side.completed, side.quality_total)
+    drafts = (a.drafted, a.rounds, a.per_position, a.histogram, a.windows, log.windows)
+    stated = (a.acceptance_rate, a.mean_acceptance_length, a.coverage)
+    return (
+        any(side.metrics.values())
+        or any((*replies, side.outputs_compared))
+        or any(drafts)
+        or any(ratio is not None for ratio in stated)
+    )
 
 
 def _rounding(value: float) -> float:

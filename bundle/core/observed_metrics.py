@@ -21,20 +21,27 @@ _STAND_INS = {
     "itl": ("mean_itl_ms", "median_itl_ms"),
     THROUGHPUT: ("output_throughput", "request_throughput", "total_token_throughput"),
 }
+_SPEED = frozenset(name for metric in (TPOT, E2EL, THROUGHPUT) for name in _STAND_INS[metric])
 
 
 def noise_of(cell: ObservedCell, assumed: float) -> float:
-    """The assumed noise, or the widest spread that the cell itself reports, if that is more.
+    """The assumed noise, or the widest spread of a speed that the cell reports, if that is more.
 
-    A spread is the standard deviation of the log ratio that two reported ones give.
+    How far the first token or a percentile spreads says nothing of how far the speed does.
     """
+    return max([assumed, *(sd for name, sd in spreads_of(cell).items() if name in _SPEED)])
+
+
+def spreads_of(cell: ObservedCell) -> dict[str, float]:
+    """By figure, the standard deviation of the log ratio that the two reported ones give."""
     sides = (cell.baseline.metrics, cell.speculative.metrics)
-    spreads = [assumed]
+    spreads = {}
     for name in {*sides[0], *sides[1]}:
         if name.endswith("_sd"):
-            pairs = [(side.get(name.removesuffix("_sd")), side.get(name, 0.0)) for side in sides]
-            spreads.append(math.hypot(*(sd / value for value, sd in pairs if value)))
-    return max(spreads)
+            figure = name.removesuffix("_sd")
+            pairs = [(side.get(figure), side.get(name, 0.0)) for side in sides]
+            spreads[figure] = math.hypot(*(sd / value for value, sd in pairs if value))
+    return spreads
 
 
 def noise_basis(noise: float, assumed: float) -> str:
@@ -70,12 +77,19 @@ def _given(side: ObservedArm) -> dict[str, float]:
     return given
 
 
-def effects_of(baseline: Arm, arm: Arm, noise: float, assumed: float) -> dict[str, Band]:
-    """Log effects of every figure that both sides have, with the bounds that the noise gives."""
-    h = ONE_SIDED_95 * noise
-    basis = f"{noise_basis(noise, assumed)} of {100 * noise:.3g} %"
+def effects_of(
+    baseline: Arm, arm: Arm, noise: float, assumed: float, spreads: Mapping[str, float]
+) -> dict[str, Band]:
+    """Log effects of every figure that both sides have, with the bounds that the noise gives.
+
+    A figure whose own spread is wider than the noise of the speed is judged by its own.
+    """
     effects = {}
     for metric in sorted(baseline.values.keys() & arm.values.keys()):
+        names = _STAND_INS.get(metric, (f"{metric}_ms",))
+        own = max([noise, *(spreads.get(name, 0.0) for name in names)])
+        h = ONE_SIDED_95 * own
+        basis = f"{noise_basis(own, assumed)} of {100 * own:.3g} %"
         effect = math.log(arm.values[metric] / baseline.values[metric])
         effect = effect if metric == THROUGHPUT else -effect
         effects[metric] = Band(estimate=effect, lower=effect - h, upper=effect + h, basis=basis)

@@ -34,6 +34,8 @@ from bundle.core.observed_names import (
 )
 from bundle.errors import InputError
 
+_PER_CENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
 
 def parse_observation(text: str, where: str) -> Observation:
     """Read one report.
@@ -187,7 +189,8 @@ def _cell(value: object, where: str, unread: list[str]) -> dict[str, Any]:
         if key in ("baseline", "speculative"):
             cell[key] = _arm(_mapping(inner, key, where), unread, where)
         elif key == "acceptance":
-            cell[key] = _known(_mapping(inner, key, where), ObservedAcceptance, unread)
+            stated = {k: _share(v) for k, v in _mapping(inner, key, where).items()}
+            cell[key] = _known(stated, ObservedAcceptance, unread)
         elif key == "request_rate" and str(inner).lower() in ("inf", "infinity"):
             continue
         elif key in ObservedCell.__struct_fields__:
@@ -195,6 +198,14 @@ def _cell(value: object, where: str, unread: list[str]) -> dict[str, Any]:
         else:
             unread.append(f"cells.{key}")
     return cell
+
+
+def _share(value: object) -> object:
+    """``"0.9 %"`` as the share that it is; everything else as it stands."""
+    if isinstance(value, list):
+        return [_share(v) for v in value]
+    found = _PER_CENT.fullmatch(value) if isinstance(value, str) else None
+    return value if found is None else float(found[1]) / 100
 
 
 def _arm(raw: Mapping[str, Any], unread: list[str], where: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from bundle.core.observed import (
 from bundle.core.observed_acceptance import rates_of
 from bundle.core.observed_facts import (
     NO_METHOD,
+    answered,
     beyond,
     cache_off,
     config_differences,
@@ -32,18 +33,21 @@ from bundle.core.observed_facts import (
     facts_of,
     first,
     is_plain,
+    method_of,
     preemptions,
     prompt_differences,
     speculates,
     stated,
     throttled,
     tokens_of,
+    work_of,
 )
 from bundle.core.observed_metrics import (
     deciding_of,
     effects_of,
     noise_of,
     percentiles_of,
+    spreads_of,
     values_of,
 )
 from bundle.core.observed_quality import bare_quality
@@ -87,22 +91,18 @@ def _subject(
     report: Observation, cell: ObservedCell, log: LogFacts, assumed: float, margin: float
 ) -> Subject:
     facts = facts_of(report, cell)
-    method, k = report.method, report.num_speculative_tokens
+    method, k = method_of(report.method), report.num_speculative_tokens
     noise = noise_of(cell, assumed)
-    sides = (cell.baseline, cell.speculative)
-    baseline = replace(
-        _arm(sides[0], facts, 0, log, report.kv_launches[0]), values=values_of(sides[0], sides[1])
-    )
-    arm = replace(
-        _arm(sides[1], facts, 1, log, report.kv_launches[1]), values=values_of(sides[1], sides[0])
-    )
-    effects = effects_of(baseline, arm, noise, assumed)
-    identical = None if method is None else method.strip().lower() in NO_METHOD or k == 0
+    baseline = _arm((cell.baseline, cell.speculative), facts, 0, log, report.kv_launches[0])
+    arm = _arm((cell.speculative, cell.baseline), facts, 1, log, report.kv_launches[1])
+    ran = answered(cell, log)
+    arm = replace(arm, died=log.died if ran else None)
+    effects = effects_of(baseline, arm, noise, assumed, spreads_of(cell))
+    identical = None if method is None else method in NO_METHOD or k == 0
     runner = _text(facts.get("runner", (None, None))[1])
-    ran = bool(cell.speculative.metrics) or cell.acceptance.accepted is not None
     missing = first(cell.speculative.metrics_missing, log.no_figures or None)
     return Subject(
-        group=method or "speculative",
+        group=report.method or "speculative",
         task=cell.task,
         load=cell.load,
         method=method,
@@ -132,13 +132,15 @@ def _subject(
 
 
 def _arm(
-    side: ObservedArm,
+    sides: tuple[ObservedArm, ObservedArm],
     facts: Mapping[str, tuple[Scalar, Scalar]],
     at: int,
     log: LogFacts,
     launches: tuple[int, ...],
 ) -> Arm:
-    tokens, tolerance = tokens_of(side)
+    """The first of two sides, as it compares with the other."""
+    side = sides[0]
+    tokens, tolerance = work_of(*sides)
     eager = facts.get("enforce_eager", (None, None))[at]
     kv = facts.get("kv_cache_tokens", (None, None))[at]
     capacity = launches or ((int(kv),) if isinstance(kv, int | float) and kv > 0 else ())
@@ -147,9 +149,10 @@ def _arm(
     if side.requests is not None and side.completed is not None:
         missing = max(0, side.requests - side.completed - (side.failed or 0))
     return Arm(
+        values=values_of(*sides),
         peak_throughput=side.metrics.get("peak_output_throughput") or None,
         tokens=tokens,
-        expected_tokens=side.expected_output_tokens,
+        expected_tokens=side.expected_output_tokens if tokens == tokens_of(side)[0] else None,
         token_tolerance=tolerance,
         requests=requests,
         missing=missing,

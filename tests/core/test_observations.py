@@ -365,6 +365,18 @@ def test_what_voids_a_comparison(fields, finding):
         ("no speculation", "CLEAR"),
         ("speculation off", "CLEAR"),
         ("vLLM baseline without MTP", "CLEAR"),
+        ("no_mtp + CUDA graph", "CLEAR"),
+        ("same config minus --speculative-config", "CLEAR"),
+        ("greedy decoding without a draft model", "CLEAR"),
+        ("w/o n-gram", "CLEAR"),
+        ("speculative_config=None", "CLEAR"),
+        ("MTP=0", "CLEAR"),
+        ("num_speculative_tokens = 0", "CLEAR"),
+        ("plain decode, top-k=20", "CLEAR"),
+        ("k=0.5", "TRIGGERED"),
+        ("plain server, k=3", "TRIGGERED"),
+        ("baseline with num_speculative_tokens=10", "TRIGGERED"),
+        ("decoding without async scheduling, ngram", "TRIGGERED"),
         ("not plain decode", "TRIGGERED"),
         ("standard speculative baseline", "TRIGGERED"),
         ("EAGLE-1", "TRIGGERED"),
@@ -817,3 +829,159 @@ def test_known_messages_and_refused_settings(line, finding):
     result = judged(report(log_lines=[line]))
     assert finding in fired(result)
     assert result.verdict == "INVALID"
+
+
+@pytest.mark.parametrize(
+    ("stated", "more", "rate"),
+    [
+        (0.9, {"mean_acceptance_length": 1.02, "per_position": [0.018, 0.0]}, 0.009),
+        (0.9, {"mean_acceptance_length": 1.02}, 0.009),
+        (0.9, {"per_position": [0.01, 0.004, 0.001]}, 0.009),
+        (1, {"mean_acceptance_length": 1.03}, 0.01),
+        (0.9, {"mean_acceptance_length": 3.7}, 0.9),
+        (0.9, {"per_position": [0.01]}, 0.9),
+        (0.68, {"mean_acceptance_length": 1.2}, 0.68),
+        (0.02, {"mean_acceptance_length": 1.05}, 0.02),
+        (62, {"mean_acceptance_length": 1.02}, 0.62),
+        ("0.9 %", {}, 0.009),
+        ("76.0%", {"mean_acceptance_length": 3.28}, 0.76),
+        (0.9, {}, 0.9),
+    ],
+)
+def test_a_rate_below_one_per_cent_is_told_by_the_length(stated, more, rate):
+    raw = report([{"acceptance": {"acceptance_rate": stated, **more}}])
+    assert judged(raw).acceptance["acceptance_rate"] == pytest.approx(rate)
+
+
+def test_a_length_tells_the_rate_without_a_number_of_draft_tokens_too():
+    acceptance = {"acceptance_rate": 0.9, "mean_acceptance_length": 1.02}
+    result = judged(report([{"acceptance": acceptance}], num_speculative_tokens=None))
+    assert "zero-acceptance" in fired(result)
+
+
+def test_per_cents_as_text_by_position():
+    found = judged(report([{"acceptance": {"per_position": ["80 %", "50 %", "0.5 %"]}}]))
+    assert found.acceptance["per_position"] == pytest.approx([0.8, 0.5, 0.005])
+
+
+@pytest.mark.parametrize("text", ["high", "9 of 10 %", "-3 %"])
+def test_text_that_is_no_per_cent_is_refused(text):
+    with pytest.raises(InputError, match="acceptance_rate"):
+        judged(report([{"acceptance": {"acceptance_rate": text}}]))
+
+
+def test_the_first_positions_alone_contradict_nothing():
+    counts = {"accepted": 5200, "drafted": 10_000, "rounds": 2000}
+    some = report([{"acceptance": {**counts, "per_position": [0.86, 0.67]}}],
+                  num_speculative_tokens=5)  # fmt: skip
+    assert state(judged(some), "acceptance-mismatch") == "NOT MEASURED"
+    every = report([{"acceptance": {**counts, "per_position": [0.86, 0.67]}}],
+                   num_speculative_tokens=2)  # fmt: skip
+    assert "acceptance-mismatch" in fired(judged(every))
+    # 0.184 of the rounds accept a first token; what the other four add is not said.
+    stated = {"acceptance_rate": 8.85, "per_position": [0.184]}
+    found = judged(report([{"acceptance": stated}], num_speculative_tokens=5)).acceptance
+    assert found["mean_acceptance_length"] == pytest.approx(1 + 5 * 0.0885)
+
+
+DIED = "ERROR 05-13 [multiproc_executor.py:283] Worker proc VllmWorker-0 died unexpectedly"
+
+
+def test_a_server_that_breaks_down_under_load_is_no_win():
+    result = judged(report([timed(100, 150)], log_lines=[DIED]))
+    assert result.verdict == "INVALID"
+    evidence = next(f.evidence for f in result.findings if f.id == "failed-requests")
+    assert evidence.endswith(f"the server broke down: {DIED}")
+    assert state(result, "server-did-not-start") == "CLEAR"
+
+
+def test_a_server_that_breaks_down_before_it_answers_did_not_start():
+    result = judged(report(log_lines=[DIED]))
+    assert "server-did-not-start" in fired(result)
+    assert "failed-requests" not in fired(result)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        {"speculative": {"quality_passed": 61, "quality_total": 120}},
+        {"speculative": {"outputs_compared": 80, "outputs_differ": 3}},
+        {"speculative": {"output_tokens": 900}},
+        {"acceptance": {"acceptance_rate": 0.44}},
+        {"acceptance": {"mean_acceptance_length": 2.3}},
+        {"acceptance": {"per_position": [0.0, 0.0, 0.0]}},
+        {"acceptance": {"windows": [{"accepted": 0, "drafted": 40}]}},
+    ],
+)
+def test_a_server_that_answered_was_not_refused(cell):
+    line = "CUDAGraphMode.FULL is not supported with spec-decode for this backend"
+    result = judged(report([cell], log_lines=[line]))
+    assert state(result, "unsupported-method") == "CLEAR"
+    assert result.verdict == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        {"acceptance": {"accepted": 0, "drafted": 0, "rounds": 0}},
+        {"speculative": {"requests": 80, "completed": 0, "output_throughput": 0}},
+    ],
+)
+def test_counts_of_nothing_are_no_answer(cell):
+    line = "NotImplementedError: Unsupported speculative method: 'mtp'"
+    assert "unsupported-method" in fired(judged(report([cell], log_lines=[line])))
+
+
+def test_the_spread_of_the_first_token_is_not_that_of_the_speed():
+    cell = {"baseline": {"mean_tpot_ms": 7.6, "mean_tpot_ms_sd": 0.1,
+                         "mean_ttft_ms": 78.0, "mean_ttft_ms_sd": 24.0},
+            "speculative": {"mean_tpot_ms": 5.4, "mean_tpot_ms_sd": 0.1,
+                            "mean_ttft_ms": 100.0, "mean_ttft_ms_sd": 30.0}}  # fmt: skip
+    result = judged(report([cell]))
+    assert result.verdict == "SHIP"
+    assert result.noise_basis == "assumed noise"
+    found = next(f for f in result.findings if f.id == "ttft-regression")
+    assert found.state == "CLEAR"
+    assert "the report's own spread of 43" in found.evidence
+    for side in cell.values():
+        del side["mean_ttft_ms_sd"]
+    assert "ttft-regression" in fired(judged(report([cell])))
+
+
+def test_a_percentile_is_judged_by_its_own_spread():
+    cell = timed(100, 150)
+    cell["baseline"] |= {"p95_tpot_ms": 10, "p95_tpot_ms_sd": 2}
+    cell["speculative"] |= {"p95_tpot_ms": 12, "p95_tpot_ms_sd": 2}
+    assert state(judged(report([cell])), "tail-regression") == "CLEAR"
+
+
+def test_a_mean_length_is_no_total():
+    total = {"output_throughput": 52.3, "output_tokens": 25_806, "duration_s": 493.3}
+    mean = {"output_throughput": 79.8, "mean_output_tokens": 258.06}
+    result = judged(report([{"baseline": total, "speculative": mean}]))
+    assert state(result, "unequal-work") == "NOT MEASURED"
+    assert result.verdict == "SHIP"
+    alone = {"duration_s": 329, "mean_output_tokens": 258}
+    result = judged(report([{"baseline": total, "speculative": alone}]))
+    assert "no-baseline-timing" in fired(result)
+    asked = timed(100, 150)
+    for side in ("baseline", "speculative"):
+        asked[side] |= {"mean_output_tokens": 128, "expected_output_tokens": 12_800}
+    assert state(judged(report([asked])), "unequal-work") == "CLEAR"
+
+
+@pytest.mark.parametrize(
+    "method", ["EAGLE-3", "Eagle3", "deepseek_mtp", "qwen3_next_mtp", "draft", "draft model"]
+)
+def test_methods_by_the_names_that_people_write(method):
+    cell = timed(60, 50, acceptance={"acceptance_rate": 0.64})
+    result = judged(report([cell], method=method))
+    assert result.acceptance["mean_acceptance_length"] == pytest.approx(2.92)
+    assert "step-cost-exceeds-gain" in fired(result)
+    assert result.cells[0].group == method
+
+
+def test_ngram_in_brackets_is_ngram():
+    acceptance = {"accepted": 6, "drafted": 100, "rounds": 50, "decode_rounds": 200}
+    raw = report([{"acceptance": acceptance}], method="[ngram]", runner="V2")
+    assert state(judged(raw), "low-coverage") == "NOT MEASURED"

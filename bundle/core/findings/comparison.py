@@ -17,12 +17,14 @@ LENGTH_TOLERANCE = 0.10
     then="time limits, the context length, and whether the server was restarted",
 )
 def failed_requests(s: Subject) -> Outcome:
-    """Any request of a cell failed or is missing, on either side."""
+    """Any request of a cell failed or is missing, on either side, or the server broke down."""
     counts = [arm.failed for arm in (s.baseline, s.arm)]
     missing = [arm.missing for arm in (s.baseline, s.arm)]
     lost = sum(n or 0 for n in (*counts, *missing))
     said = f"failed: baseline {_n(counts[0])}, {s.group} {_n(counts[1])}"
     said += f"; missing: baseline {_n(missing[0])}, {s.group} {_n(missing[1])}"
+    if s.arm.died is not None:
+        return triggered(f"{said}; the server broke down: {s.arm.died}")
     if lost:
         return triggered(said)
     if None in counts:

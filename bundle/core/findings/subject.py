@@ -48,6 +48,7 @@ class Arm(Struct, frozen=True, kw_only=True):
     ``token_tolerance`` is the relative rounding error of ``tokens``. ``chunks`` are those that the
     outputs came in, where pauses were recorded request by request. ``kv_launches`` are
     ``kv_tokens`` by the state that the starts found the compile cache in, empty where not known.
+    ``died`` is what the log of a server says that broke down while it answered.
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Arm(Struct, frozen=True, kw_only=True):
     kv_tokens: tuple[int, ...] = ()
     kv_launches: dict[str, tuple[int, ...]] = field(default_factory=dict)
     mean_length: float | None = None
+    died: str | None = None
     throttled: tuple[str, ...] | None = None
     denied: str | None = None
 
