@@ -49,6 +49,7 @@ KEYS = frozenset(
     validation_split
     """.split()  # noqa: SIM905
 )
+_DEEPEST = 50
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -118,17 +119,20 @@ class _Folder:
 
     def document(self, name: str) -> dict[str, Any]:
         """One YAML file as a mapping of known keys, without tags."""
-        text = self.files[name]
+        text, depth = self.files[name], 0
         try:
             for event in yaml.parse(text, Loader=yaml.SafeLoader):
-                tag = getattr(event, "tag", None)
-                if tag:
-                    value = getattr(event, "value", "")
-                    found = f"{_tag_words(tag)} {value}".rstrip()
+                found = _unwanted(event)
+                if found:
                     line = event.start_mark.line + 1 if event.start_mark else None
-                    raise self.error(name, f"expected a task without code, found `{found}`", line)
+                    raise self.error(
+                        name, f"expected a task without code or aliases, found `{found}`", line
+                    )
+                depth += _step(event)
+                if depth > _DEEPEST:
+                    raise self.error(name, f"expected YAML at most {_DEEPEST} levels deep")
             document = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
+        except yaml.YAMLError as error:
             raise self.error(
                 name, f"expected YAML, found: {' '.join(str(error).split())}"
             ) from None
@@ -161,6 +165,20 @@ class _Folder:
                     f"expected includes of YAML files inside the folder, found `include: {one}`",
                 )
             yield at
+
+
+def _unwanted(event: yaml.Event) -> str:
+    """The words of a tag, which may name code, or of an alias, which makes short texts endless."""
+    if isinstance(event, yaml.AliasEvent):
+        return f"*{event.anchor}"
+    tag = getattr(event, "tag", None)
+    return f"{_tag_words(tag)} {getattr(event, 'value', '')}".rstrip() if tag else ""
+
+
+def _step(event: yaml.Event) -> int:
+    """What an event adds to the depth."""
+    starts = isinstance(event, yaml.CollectionStartEvent)
+    return int(starts) - int(isinstance(event, yaml.CollectionEndEvent))
 
 
 def _tag_words(tag: str) -> str:

@@ -54,7 +54,7 @@ def test_the_tasks_of_the_tests_themselves() -> None:
     ("old", "new", "words"),
     [
         ('"{{q}}"\ndoc_to_target', "!function utils.text\ndoc_to_target",
-         "t.yaml:5: expected a task without code, found `!function utils.text`"),
+         "t.yaml:5: expected a task without code or aliases, found `!function utils.text`"),
         ("task: t", "task: t\nclass: !function mine.Task", "found `!function mine.Task`"),
         ("test_split: test", "test_split: !!python/name:os.system", "found `!!python/name:os.sy"),
         ("test_split: test", "test_split: !x [1]", "found `!x`"),
@@ -87,7 +87,8 @@ def test_the_tasks_of_the_tests_themselves() -> None:
         ("test_split: test\n", "", "among test, found 'None'"),
         ("task: t", "task: {", "expected YAML, found:"),
         (PLAIN, "- a\n", "expected the keys of a task"),
-        (PLAIN, "[" * 5000, "expected YAML, found:"),
+        (PLAIN, "[" * 5000, "expected YAML at most 50 levels deep"),
+        ("task: t", "tag: &a [x]\ntask: *a", "found `*a`"),
     ],
 )  # fmt: skip
 def test_what_is_refused(old: str, new: str, words: str) -> None:
