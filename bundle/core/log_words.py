@@ -19,27 +19,31 @@ _BENIGN = re.compile(
     re.IGNORECASE,
 )
 _ERROR = re.compile(
-    r"\b\w*(?:Error|Exception)\b|\bERROR\b|\berror:|Traceback|core dumped|Segmentation fault"
-    r"|Killed|failed to start|initialization failed|\bcrash(?:ed|es)?\b|\bSIG(?:SEGV|KILL|ABRT)\b"
+    r"\b\w*(?:Error|Exception|OutOfResources)\b|\bERROR\b|\berror:|Traceback|core dumped"
+    r"|Segmentation fault|Killed|failed to start|initialization failed"
+    r"|\bcrash(?:ed|es)?\b|\bSIG(?:SEGV|KILL|ABRT)\b"
     r"|exited (?:with|unexpectedly)|illegal memory access|device-side assert",
 )
 _MEMORY = re.compile(
-    r"OutOfMemory|out of memory|\bOOM\b|No available memory for the cache blocks"
+    r"OutOfMemory|out[ _]of[ _]memory|\bOOM(?:-?Killed)?\b|No available memory for the cache blocks"
     r"|To serve at least one request with|is less than desired GPU memory utilization"
-    r"|Cannot allocate memory|MemoryError|memory is not enough|insufficient memory",
+    r"|Cannot allocate memory|MemoryError|memory is not enough|insufficient memory"
+    r"|OUT_OF_RESOURCES|ALLOC_FAILED|cudaErrorMemoryAllocation",
     re.IGNORECASE,
 )
 _DEPENDENCY = re.compile(
     r"ModuleNotFoundError|ImportError|No module named|cannot import name|PackageNotFoundError"
     r"|undefined symbol|operator \S+ does not exist|is required for suffix decoding"
     r"|requires .+ but you have|incompatible|conflicting dependencies|ResolutionImpossible"
-    r"|version conflict|CUDA driver version is insufficient|dependency resolver",
+    r"|version conflict|CUDA driver version is insufficient|dependency resolver"
+    r"|does not recognize this architecture|version \S+ does not match",
     re.IGNORECASE,
 )
 _UNSUPPORTED = re.compile(
     r"unsupported|not (?:yet |currently )?support(?:ed)?|does not (?:yet )?support|NotImplemented"
     r"|unrecognized arguments|invalid choice|unexpected keyword|not a valid argument"
-    r"|only supported with|should have the same vocabulary|must be divisible by n_predict"
+    r"|only supported (?:with|for|on)\b|should have the same vocabulary"
+    r"|must be divisible by n_predict"
     r"|num_speculative_tokens(?: must be|` was not| was) provided|unknown speculative"
     r"|is not implemented",
     re.IGNORECASE,
@@ -55,6 +59,12 @@ _DIED = re.compile(
     r"|core dumped|Segmentation fault|\bSIG(?:SEGV|ABRT)\b",
     re.IGNORECASE,
 )
+_HITS = re.compile(
+    r"(?<!External )Prefix cache hit rate:\s*(?:GPU:\s*)?(?!0+(?:\.0+)?\s*%)[\d.]+\s*%",
+    re.IGNORECASE,
+)
+_LENGTH = re.compile(r"Mean acceptance length:\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
+_RATE = re.compile(r"Draft acceptance rate:\s*(\d+(?:\.\d+)?)\s*%", re.IGNORECASE)
 _WINDOW = re.compile(r"Accepted:\s*([\d,]+)\s*tokens.*?Drafted:\s*([\d,]+)\s*tokens", re.IGNORECASE)
 _EAGER = re.compile(r"enforce[_-]eager\s*[=:]\s*True|--enforce-eager\b", re.IGNORECASE)
 _SYNTHETIC = re.compile(r"rejection_sample_method\W+synthetic", re.IGNORECASE)
@@ -80,7 +90,9 @@ _PREEMPTED = re.compile(r"\bis preempted\b|PreemptionMode", re.IGNORECASE)
 class LogFacts(Struct, frozen=True, kw_only=True):
     """What the lines say. ``causes`` are (finding id, line) of lines that end a server.
 
-    ``died`` is the first line that only a server writes that breaks down, at its start or later.
+    ``died`` is the first line that only a server writes that breaks down, at its start or later;
+    ``hits`` the first that tells of hits in the prefix cache. ``ratios`` are acceptance length and
+    rate, as a share, of lines that tell no counts.
     """
 
     causes: tuple[tuple[str, str], ...] = ()
@@ -94,6 +106,8 @@ class LogFacts(Struct, frozen=True, kw_only=True):
     throttled: str | None = None
     no_figures: int = 0
     died: str | None = None
+    hits: str | None = None
+    ratios: tuple[tuple[float | None, float | None], ...] = ()
 
 
 def read_log(lines: Iterable[str]) -> LogFacts:
@@ -112,6 +126,8 @@ def read_log(lines: Iterable[str]) -> LogFacts:
         throttled=next((line for line in lines if _THROTTLED.search(line)), None),
         no_figures=sum(1 for line in lines if _NO_FIGURES.search(line)),
         died=next((line for line in lines if _DIED.search(line)), None),
+        hits=next((line for line in lines if _HITS.search(line)), None),
+        ratios=tuple(r for line in lines if (r := _ratios(line)) != (None, None)),
     )
 
 
@@ -130,6 +146,17 @@ def _cause(line: str) -> str | None:
     if _REFUSED.search(line):
         return "unsupported-method"
     return known_symptom(line) or "server-did-not-start"
+
+
+def _ratios(line: str) -> tuple[float | None, float | None]:
+    """Length and rate of a line without counts: those of one interval, never to be averaged."""
+    if _WINDOW.search(line):
+        return None, None
+    length, rate = _LENGTH.search(line), _RATE.search(line)
+    return (
+        None if length is None else float(length[1]),
+        None if rate is None else float(rate[1]) / 100,
+    )
 
 
 def _windows(line: str) -> list[tuple[int, int]]:

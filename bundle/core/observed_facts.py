@@ -25,6 +25,12 @@ _PLAIN = re.compile(
     r"|^(?:none|off|no)$",
     re.IGNORECASE,
 )
+_NOT_EAGER = re.compile(
+    r"\b(?:not|no|non|without)[ -]*(?:in )?eager(?: mode)?\b"
+    r"|\b(?:enforce[_-])?eager(?: mode)? *(?:=|:|is )? *(?:off|disabled|false)\b",
+    re.IGNORECASE,
+)
+_EAGER = re.compile(r"\b(?:enforce[_-])?eager\b", re.IGNORECASE)
 _OTHER = re.compile(
     r"\bnot\b|\b(?:another|other|different|previous|older?|published)\b", re.IGNORECASE
 )
@@ -51,11 +57,16 @@ def is_plain(reference: str | None) -> bool | None:
     """Whether the reference is plain decode; None where the report does not say."""
     if reference is None or not reference.strip():
         return None
-    text = reference.strip()
+    text = _NOT_EAGER.sub("", reference).strip()
     rest = _WITHOUT.sub("", text)
     if _METHOD.search(rest) or _OTHER.search(rest):
         return False
     return rest != text or _PLAIN.search(rest) is not None
+
+
+def is_eager(reference: str | None) -> bool | None:
+    """True where the words for the baseline say eager mode; None where they do not."""
+    return True if _EAGER.search(_NOT_EAGER.sub("", reference or "")) else None
 
 
 def facts_of(report: Observation, cell: ObservedCell) -> dict[str, tuple[Scalar, Scalar]]:
@@ -177,7 +188,7 @@ def answered(cell: ObservedCell, log: LogFacts) -> bool:
     """Whether the method's server answered anything: a speed, a reply, or a draft."""
     side, a = cell.speculative, cell.acceptance
     replies = (side.output_tokens, side.mean_output_tokens, side.completed, side.quality_total)
-    drafts = (a.drafted, a.rounds, a.per_position, a.histogram, a.windows, log.windows)
+    drafts = (a.drafted, a.rounds, a.per_position, a.histogram, a.windows, log.windows, log.ratios)
     stated = (a.acceptance_rate, a.mean_acceptance_length, a.coverage)
     return (
         any(side.metrics.values())

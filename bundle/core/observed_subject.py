@@ -18,6 +18,7 @@ from bundle.core.findings.subject import (
 from bundle.core.log_words import LogFacts, read_log
 from bundle.core.observed import (
     Observation,
+    ObservedAcceptance,
     ObservedArm,
     ObservedCell,
     Scalar,
@@ -32,6 +33,7 @@ from bundle.core.observed_facts import (
     engine_differences,
     facts_of,
     first,
+    is_eager,
     is_plain,
     method_of,
     preemptions,
@@ -91,12 +93,15 @@ def _subject(
     report: Observation, cell: ObservedCell, log: LogFacts, assumed: float, margin: float
 ) -> Subject:
     facts = facts_of(report, cell)
+    cell = _with_logged(cell, log)
     method, k = method_of(report.method), report.num_speculative_tokens
     noise = noise_of(cell, assumed)
     baseline = _arm((cell.baseline, cell.speculative), facts, 0, log, report.kv_launches[0])
     arm = _arm((cell.speculative, cell.baseline), facts, 1, log, report.kv_launches[1])
     ran = answered(cell, log)
-    arm = replace(arm, died=log.died if ran else None)
+    arm = replace(arm, died=log.died if ran else None, hits_logged=log.hits)
+    if baseline.eager is None:
+        baseline = replace(baseline, eager=is_eager(report.reference))
     effects = effects_of(baseline, arm, noise, assumed, spreads_of(cell))
     identical = None if method is None else method in NO_METHOD or k == 0
     runner = _text(facts.get("runner", (None, None))[1])
@@ -129,6 +134,15 @@ def _subject(
         metrics_expected=None if missing is None else max(missing, arm.requests or 0, 1),
         percentiles=percentiles_of(cell),
     )
+
+
+def _with_logged(cell: ObservedCell, log: LogFacts) -> ObservedCell:
+    """Acceptance as the one log line tells it, where the cell and the log have no other."""
+    if cell.acceptance != ObservedAcceptance() or log.windows or len(log.ratios) != 1:
+        return cell
+    length, rate = log.ratios[0]
+    told = ObservedAcceptance(mean_acceptance_length=length, acceptance_rate=rate)
+    return replace(cell, acceptance=told)
 
 
 def _arm(

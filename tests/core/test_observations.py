@@ -295,6 +295,18 @@ def test_truncated_replies_are_shown_without_totals():
         ("RuntimeError: operator torchvision::nms does not exist", "dependency-conflict"),
         ("RuntimeError: Engine core initialization failed. See root cause above.",
          "server-did-not-start"),
+        ("ValueError: Eagle3 is only supported for {'llama', 'qwen'} models", "unsupported-method"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate",
+         "out-of-memory"),
+        ("CUDA_ERROR_OUT_OF_MEMORY while capturing graphs", "out-of-memory"),
+        ("HSA_STATUS_ERROR_OUT_OF_RESOURCES: failed to allocate. Code: 0x1008", "out-of-memory"),
+        ("container vllm: terminated, reason OOMKilled, exit code 137", "out-of-memory"),
+        ("ValueError: model type `q` but Transformers does not recognize this architecture",
+         "dependency-conflict"),
+        ("RuntimeError: flashinfer-cubin version (0.5.2) does not match flashinfer version (0.5.3)",
+         "dependency-conflict"),
+        ("triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456",
+         "server-did-not-start"),
     ],
 )  # fmt: skip
 def test_lines_that_end_a_server(line, finding):
@@ -985,3 +997,78 @@ def test_ngram_in_brackets_is_ngram():
     acceptance = {"accepted": 6, "drafted": 100, "rounds": 50, "decode_rounds": 200}
     raw = report([{"acceptance": acceptance}], method="[ngram]", runner="V2")
     assert state(judged(raw), "low-coverage") == "NOT MEASURED"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["plain decode, eager mode", "plain decode with --enforce-eager", "no_mtp + eager",
+     "plain decode (enforce_eager=True)"],
+)  # fmt: skip
+def test_a_reference_that_says_eager_is_an_eager_baseline(reference):
+    result = judged(report([timed(60, 92)], reference=reference))
+    assert "eager-baseline" in fired(result)
+    assert "reference-not-plain-decode" not in fired(result)
+    assert result.verdict == "INVALID"
+    said = judged(report([timed(60, 92)], reference=reference, enforce_eager=False))
+    assert state(said, "eager-baseline") == "CLEAR"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["plain decode, CUDA graphs (not eager)", "plain decode, enforce_eager=False",
+     "plain decode without eager mode", "no_mtp, non-eager", "plain decode, eager off", None],
+)  # fmt: skip
+def test_a_reference_that_denies_eager_is_none(reference):
+    result = judged(report([timed(60, 92)], reference=reference))
+    assert state(result, "eager-baseline") == "NOT MEASURED"
+    assert result.verdict == "SHIP"
+
+
+HITS = "INFO [loggers.py:118] Engine 000: GPU KV cache usage: 9.5%, Prefix cache hit rate: "
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        (f"{HITS}87.0%", "INVALID"),
+        (f"{HITS}0.5%", "INVALID"),
+        (f"{HITS}GPU: 12.30%, CPU: 0.00%", "INVALID"),
+        (f"{HITS}0.0%", "SHIP"),
+        (f"{HITS}0.0%, External prefix cache hit rate: 100.0%", "SHIP"),
+    ],
+)
+def test_a_log_that_tells_of_hits_with_the_cache_off(line, word):
+    off = report([timed(100, 150)], enable_prefix_caching=False, log_lines=[line])
+    result = judged(off)
+    assert result.verdict == word
+    assert ("prefix-cache-hits" in fired(result)) == (word == "INVALID")
+    for setting in ({"enable_prefix_caching": True}, {}):
+        on = report([timed(100, 150)], log_lines=[line], **setting)
+        assert judged(on).verdict == "SHIP"
+
+
+NO_COUNTS = "SpecDecoding metrics: Mean acceptance length: 1.02, Avg Draft acceptance rate: 0.9%"
+
+
+def test_one_log_line_without_counts_tells_the_acceptance():
+    result = judged(report(log_lines=[NO_COUNTS]))
+    assert result.acceptance["acceptance_rate"] == pytest.approx(0.009)
+    assert result.acceptance["mean_acceptance_length"] == 1.02
+    assert "zero-acceptance" in fired(result)
+    only = judged(report(log_lines=["Avg Draft acceptance rate: 0.0%"]))
+    assert "zero-acceptance" in fired(only)
+    only = judged(report(log_lines=["Mean acceptance length: 1.00"]))
+    assert "zero-acceptance" in fired(only)
+
+
+@pytest.mark.parametrize(
+    ("lines", "acceptance", "rate"),
+    [
+        ([NO_COUNTS, NO_COUNTS], {}, None),
+        ([NO_COUNTS], {"acceptance_rate": 0.6}, 0.6),
+        ([NO_COUNTS, "Accepted: 60 tokens, Drafted: 100 tokens"], {}, 0.6),
+    ],
+)
+def test_lines_without_counts_are_never_averaged_and_outrank_nothing(lines, acceptance, rate):
+    found = judged(report([{"acceptance": acceptance}], log_lines=lines)).acceptance
+    assert found["acceptance_rate"] == rate

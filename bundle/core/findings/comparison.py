@@ -183,6 +183,8 @@ def identical_configs(s: Subject) -> Outcome:
 )
 def prefix_cache_hits(s: Subject) -> Outcome:
     """Prefix-cache hits were counted although the cache is meant to be off."""
+    if s.prefix_cache_off and s.arm.hits_logged is not None:
+        return triggered(s.arm.hits_logged)
     if s.prefix_cache_off is None or (s.baseline.prefix_hits is None and s.arm.prefix_hits is None):
         return unknown("prefix-cache hits were not counted")
     said = f"hits: baseline {_n(s.baseline.prefix_hits)}, {s.group} {_n(s.arm.prefix_hits)} tokens"

@@ -48,7 +48,8 @@ class Arm(Struct, frozen=True, kw_only=True):
     ``token_tolerance`` is the relative rounding error of ``tokens``. ``chunks`` are those that the
     outputs came in, where pauses were recorded request by request. ``kv_launches`` are
     ``kv_tokens`` by the state that the starts found the compile cache in, empty where not known.
-    ``died`` is what the log of a server says that broke down while it answered.
+    ``died`` is what the log of a server says that broke down while it answered, ``hits_logged``
+    the line of a log that tells of hits in the prefix cache without their number.
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class Arm(Struct, frozen=True, kw_only=True):
     kv_launches: dict[str, tuple[int, ...]] = field(default_factory=dict)
     mean_length: float | None = None
     died: str | None = None
+    hits_logged: str | None = None
     throttled: tuple[str, ...] | None = None
     denied: str | None = None
 
