@@ -57,10 +57,10 @@ class Steps:
         self.fits, self.acceptance, self.effective, self.base = fits, acceptance, effective, base
 
     def step(self, group: str, task: str, load: str) -> float | None:
-        """Milliseconds of one decode round."""
+        """Milliseconds of one decode round, where rounds brought tokens."""
         one = self.fits.get((task, load, "tpot"))
         tokens = self.effective.get((group, task, load))
-        if one is None or tokens is None:
+        if one is None or tokens is None or tokens <= 0:
             return None
         tpot = geometric_mean(v for _, v in one.values.get(group, ()))
         return None if tpot is None else tpot * tokens
@@ -156,7 +156,7 @@ def _losses(
     the engine counts tokens of either, and the time of neither.
     """
     effective = steps.effective[group, task, load]
-    if even is None or effective <= 0:
+    if even is None:
         return ()
     factors = _drafting_losses(steps, group, k, task, load, effective)
     factors[STEPS] = even
@@ -173,13 +173,13 @@ def _drafting_losses(
 ) -> dict[str, float]:
     """Factors between k + 1 and the effective tokens per round."""
     key = (group, task, load)
-    rows = [a for a in steps.acceptance if (a.group, a.task, a.scope) == key]
-    length = rows[0].length if len(rows) == 1 else None
-    if length is None or group in steps.undivided:
-        return {UNDIVIDED: (k + 1) / effective}
-    proposed = 1 + rows[0].drafted / rows[0].rounds
-    return {
-        SHORTER: (k + 1) / proposed,
-        REJECTED: proposed / length,
-        MISSING: length / effective,
-    }
+    match [a for a in steps.acceptance if (a.group, a.task, a.scope) == key]:
+        case [row] if row.length is not None and group not in steps.undivided:
+            proposed = 1 + row.drafted / row.rounds
+            return {
+                SHORTER: (k + 1) / proposed,
+                REJECTED: proposed / row.length,
+                MISSING: row.length / effective,
+            }
+        case _:
+            return {UNDIVIDED: (k + 1) / effective}

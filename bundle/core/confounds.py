@@ -85,7 +85,7 @@ def config_differences(baseline: Sequence[Start], group: Sequence[Start]) -> tup
         return None
     reference = known[0][0]
     found: dict[str, None] = {}
-    for start in (*known[0][1:], *known[1]):
+    for start in (*known[0], *known[1]):
         for text in _between(reference, start):
             found.setdefault(text)
     return tuple(found)
@@ -197,10 +197,12 @@ def _first_facts(starts: Sequence[Start]) -> ServerFacts | None:
 
 def identical(baseline: Sequence[Start], group: Sequence[Start]) -> bool | None:
     """Whether both sides were started with the same flags; None where one never was."""
-    if not baseline or not group or not baseline[0].run.argv or not group[0].run.argv:
-        return None
-    sides = [_plain(starts[0]) for starts in (baseline, group)]
-    return sides[0] == sides[1]
+    theirs, mine = _first_started(baseline), _first_started(group)
+    return None if theirs is None or mine is None else _plain(theirs) == _plain(mine)
+
+
+def _first_started(starts: Sequence[Start]) -> Start | None:
+    return next((s for s in starts if s.run.argv), None)
 
 
 def _plain(start: Start) -> tuple[dict[str, str], dict[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -59,15 +59,16 @@ def questions(
         methods: the replies of every method of the block by its name.
     """
     counts: Counter[str] = Counter()
-    asked: dict[tuple[int, str], list[_Place]] = {}
+    asked: dict[tuple[int, str], Question] = {}
     for place in sorted(_places(items, first, last, methods), key=lambda p: (p.at, p.item.id)):
         counts[place.group] += 1
         if counts[place.group] <= ASKED_AT_MOST:
-            asked.setdefault((place.at, place.item.id), []).append(place)
-    return tuple(_question(places) for places in asked.values())
+            one = asked.setdefault((place.at, place.item.id), _question(place))
+            one.tokens[place.group] = _token(place.mine, place.at)
+    return tuple(asked.values())
 
 
-class _Place(Struct, frozen=True, kw_only=True):
+class _Place(NamedTuple):
     """One group's first divergence on one item."""
 
     item: ChatItem
@@ -94,14 +95,15 @@ def _places(
                 yield _Place(item=item, group=group, at=at, base=base, mine=mine)
 
 
-def _question(places: Sequence[_Place]) -> Question:
-    at, base = places[0].at, places[0].base
+def _question(place: _Place) -> Question:
+    """The question at a place, without the tokens that groups wrote there."""
+    at, base = place.at, place.base
     return Question(
-        item=places[0].item,
+        item=place.item,
         prompt_sha256=base.prompt_sha256,
         prefix=(base.token_ids or ())[:at],
         baseline_token=_token(base, at),
-        tokens={place.group: _token(place.mine, at) for place in places},
+        tokens={},
     )
 
 

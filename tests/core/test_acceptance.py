@@ -144,6 +144,23 @@ def test_a_server_without_drafts_has_nothing_to_trim():
     assert acceptance.of_cell(cell, group="g", k=1, runner=None) is None
 
 
+def test_drafts_of_which_none_was_accepted_count_as_none():
+    cell = evidence(only(EAGLE)).of("eagle3")[0].cells[0]
+    nothing = replace(cell.counters, rounds=0, drafted=0, accepted=0)
+    row = acceptance.of_cell(replace(cell, counters=nothing), group="g", k=3, runner="V1")
+    assert (row.accepted, row.drafted, row.rounds) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("accepted", "over"), [(12150 - 285, 0), (12150 - 285 + 1064, 1064)])
+def test_trimming_at_the_ends_of_the_documented_range(accepted, over):
+    """266 requests of k = 4: from nothing to 1,064 tokens that were never delivered."""
+    plain = made.counters(10, 100, EAGLE, World())
+    counters = replace(plain, **{**REAL[0][0], "accepted": accepted})
+    found = acceptance.check_trimming(counters, k=4)
+    assert found.compared == (f"{over} accepted tokens not delivered, possible 0 to 1064",)
+    assert found.problems == ()
+
+
 def test_requests_against_metrics():
     replies = [made.reply(spec=made.STATS)] * 2
     counters = replace(
@@ -153,6 +170,8 @@ def test_requests_against_metrics():
     wrong = acceptance.check_requests(replies, replace(counters, accepted=5))
     assert wrong.problems == ("accepted: 4 by request, 5 in /metrics",)
     assert acceptance.check_requests(replies, None).compared == ()
+    assert acceptance.check_requests(replies, replace(counters, rounds=None)).compared == ()
+    assert acceptance.check_requests([], counters).compared == ()
     assert acceptance.check_requests([*replies, made.reply()], counters).compared == ()
 
 

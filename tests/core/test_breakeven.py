@@ -165,9 +165,13 @@ def test_where_nothing_is_lost_no_share_is_given():
     assert [loss.share for loss in row.losses] == [0.0, 0.0]
 
 
-def test_no_loss_is_said_of_rounds_that_brought_nothing():
-    effective = {**EFFECTIVE, ("m", "code", "c1"): 0.0}
-    assert rows(effective, cells=(("code", "c1"),))["code", "c1"].losses == ()
+@pytest.mark.parametrize("tokens", [0.0, -1.5])
+def test_nothing_is_said_of_rounds_that_brought_nothing(tokens):
+    """Fewer tokens than requests: the counts do not fit together."""
+    effective = {**EFFECTIVE, ("m", "code", "c1"): tokens}
+    row = rows(effective, cells=(("code", "c1"),), quality={("m", "code"): 2.4})["code", "c1"]
+    assert (row.step_ms, row.break_even, row.predicted, row.losses) == (None, None, None, ())
+    assert row.baseline_step_ms == pytest.approx(10.0)
 
 
 def test_tokens_per_round_of_replies():

@@ -34,6 +34,135 @@ def test_a_variable_that_both_groups_set_alike_is_no_difference():
     assert confounds.config_differences(*sides(alike)) == ()
 
 
+def alone(group, **run):
+    """A run in which one side's record says more than the other's."""
+    return made.change_starts(
+        evidence(only(EAGLE)), group, lambda s: replace(s, run=replace(s.run, **run))
+    )
+
+
+def configured(group, **facts):
+    return evidence(only(EAGLE), World(facts={group: facts}))
+
+
+MORE = {"scheduler_config": {"max_num_seqs": 16, "policy": "fcfs"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (
+            alone("baseline", env={"OMP_NUM_THREADS": "1"}),
+            ("variable OMP_NUM_THREADS: 1 for baseline, absent for eagle3",),
+        ),
+        (
+            configured("baseline", config=MORE),
+            ("scheduler_config.policy: fcfs for baseline, absent for eagle3",),
+        ),
+        (
+            configured("eagle3", config=MORE),
+            ("scheduler_config.policy: absent for baseline, fcfs for eagle3",),
+        ),
+        (
+            configured("eagle3", enforce_eager=True),
+            ("eager mode: False for baseline, True for eagle3",),
+        ),
+        (configured("eagle3", enforce_eager=None), ()),
+    ],
+)
+def test_which_side_has_what_is_said(given, found):
+    assert confounds.config_differences(*sides(given)) == found
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ("baseline", "--max-num-seqs: 4 for baseline, absent for eagle3"),
+        ("eagle3", "--max-num-seqs: absent for baseline, 4 for eagle3"),
+    ],
+)
+def test_a_flag_of_one_side_alone_is_a_difference(odd, said):
+    given = evidence(only(EAGLE))
+    argv = (*given.of(odd)[0].run.argv, "--max-num-seqs", "4")
+    assert said in confounds.config_differences(*sides(alone(odd, argv=argv)))
+
+
+def test_labels_of_the_cache_differ_where_both_have_them():
+    mine = {"block_size": "32", "cache_dtype": "auto", "sliding_window": "None"}
+    facts = {
+        "baseline": {"cache_config": {"block_size": "16", "cache_dtype": "auto"}},
+        "eagle3": {"cache_config": mine},
+    }
+    given = evidence(only(EAGLE), World(facts=facts))
+    assert confounds.config_differences(*sides(given)) == (
+        "cache block_size: 16 for baseline, 32 for eagle3",
+    )
+
+
+@pytest.mark.parametrize("odd", range(6))
+def test_any_start_of_the_baseline_that_differs_is_found(odd):
+    given = evidence(only(EAGLE))
+    first = given.of("baseline")[odd]
+    changed = replace(first, facts=replace(first.facts, enforce_eager=True))
+    starts = tuple(changed if s is first else s for s in given.starts)
+    found = confounds.config_differences(*sides(replace(given, starts=starts)))
+    assert found
+    assert all(text.startswith("eager mode: ") for text in found)
+
+
+@pytest.mark.parametrize("dead", ["baseline", "eagle3"])
+def test_without_a_start_of_both_sides_nothing_is_known(dead):
+    given = made.change_starts(evidence(only(EAGLE)), dead, made.failed_start)
+    assert confounds.config_differences(*sides(given)) is None
+    assert confounds.engine_differences(*sides(given)) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ({}, ()),
+        ({"async_scheduling": None}, None),
+        ({"runner": None}, None),
+        (
+            {"runner": "V1", "async_scheduling": None},
+            ("model runner: V2 for the baseline, V1 for the method",),
+        ),
+        (
+            {"async_scheduling": False},
+            ("async scheduling: True for the baseline, False for the method",),
+        ),
+        ({"attention_backend": "FLASHINFER"}, ()),
+    ],
+)
+def test_the_engine_is_the_same_where_runner_and_scheduling_are_known(facts, found):
+    assert confounds.engine_differences(*sides(configured("eagle3", **facts))) == found
+
+
+def test_flags_begin_behind_the_command():
+    argv = ["python", "vllm", "serve", "--model", "m", "--seed", "1"]
+    assert confounds.flags_of(argv) == {"--model": "m", "--seed": "1"}
+
+
+def without_vector(given, group, index):
+    """The same run where one start of a group failed before it had its flags."""
+    first = given.of(group)[index]
+    bare = replace(made.failed_start(first), run=replace(first.run, argv=()))
+    return replace(given, starts=tuple(bare if s is first else s for s in given.starts))
+
+
+@pytest.mark.parametrize("index", [0, -1])
+@pytest.mark.parametrize(
+    ("other", "same"), [(EAGLE, False), (replace(EAGLE, speculative=None, model=None), True)]
+)
+def test_sides_are_the_same_by_the_starts_that_had_flags(other, same, index):
+    given = evidence(only(other))
+    for group in ("baseline", "eagle3"):
+        assert confounds.identical(*sides(without_vector(given, group, index))) is same
+    base, mine = sides(given)
+    assert confounds.identical(base, ()) is None
+    assert confounds.identical((), mine) is None
+
+
 @pytest.mark.parametrize(
     "name", ["PATH", "LD_PRELOAD", "VLLM_CACHE_ROOT", "VLLM_USE_V2_MODEL_RUNNER"]
 )

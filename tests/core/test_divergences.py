@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bundle.core.divergences import (
-    ASKED_AT_MOST,
     continuation_body,
     gaps_of,
     is_wide,
@@ -72,6 +71,13 @@ def test_nothing_to_ask(base, last, mine):
     assert asked([base], {"a": replies(mine)}, [last]) == ()
 
 
+def test_an_item_that_is_not_asked_keeps_no_later_one_from_it():
+    base = [None, (1, 2), (1, 2)]
+    last = [(1, 2), (1, 3), (1, 2)]
+    found = asked(base, {"a": replies((1, 4), (1, 4), (1, 4))}, last)
+    assert [(q.item.id, q.tokens) for q in found] == [("q2", {"a": 4})]
+
+
 def test_an_output_that_ended_has_no_token_there():
     short, long = asked([(1, 2), (1, 2, 3)], {"a": replies((1, 2, 3), (1, 2))})
     assert (short.baseline_token, short.tokens) == (None, {"a": 3})
@@ -83,13 +89,13 @@ def test_the_last_baseline_alone_can_be_left():
     assert [q.tokens for q in found] == [{"a": 3}]
 
 
-def test_the_earliest_places_of_a_group_are_asked_first_and_not_all():
-    count = ASKED_AT_MOST + 5
+def test_the_32_earliest_places_of_a_group_are_asked():
+    count = 37
     base = [tuple(range(50))] * count
     mine = [(*range(40 - i), 99) for i in range(count)]
     found = asked(base, {"a": replies(*mine), "b": replies(mine[0])})
     positions = [len(q.prefix) for q in found if "a" in q.tokens]
-    assert positions == sorted(40 - i for i in range(count))[:ASKED_AT_MOST]
+    assert positions == sorted(40 - i for i in range(count))[:32]
     assert [q.tokens for q in found if "b" in q.tokens] == [{"b": 99}]
 
 
@@ -100,10 +106,19 @@ def test_the_requests():
         "messages": [{"role": "user", "content": "0?"}],
         "chat_template_kwargs": {"enable_thinking": False},
     }
-    body = continuation_body(one, (100, 101), CHAT)
-    assert body["prompt"] == [100, 101, 1, 2]
-    assert (body["max_tokens"], body["temperature"], body["logprobs"]) == (1, 0, 2)
-    assert body["return_tokens_as_token_ids"] is True
+    # One reply of one token in one piece, also where that token ends the text.
+    assert continuation_body(one, (100, 101), CHAT) == {
+        "model": "m",
+        "prompt": [100, 101, 1, 2],
+        "max_tokens": 1,
+        "temperature": 0,
+        "n": 1,
+        "seed": 42,
+        "stream": False,
+        "ignore_eos": True,
+        "logprobs": 2,
+        "return_tokens_as_token_ids": True,
+    }
 
 
 def test_the_two_best_of_three_in_any_order():

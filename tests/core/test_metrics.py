@@ -41,6 +41,37 @@ def test_snapshots_tell_rest_from_work():
     assert busy.cache == {}
 
 
+@pytest.mark.parametrize(
+    ("gauges", "idle"),
+    [
+        ({}, True),
+        ({"running": 0}, True),
+        ({"waiting": 0}, True),
+        ({"running": 0, "waiting": 0}, True),
+        ({"running": 2}, False),
+        ({"waiting": 2}, False),
+        ({"running": 1, "waiting": 1}, False),
+    ],
+)
+def test_a_server_is_idle_where_nothing_runs_and_nothing_waits(gauges, idle):
+    text = "".join(f"vllm:num_requests_{name} {count}.0\n" for name, count in gauges.items())
+    assert parse_metrics(text).idle is idle
+
+
+def test_a_counter_that_appears_with_nothing_is_no_progress():
+    appeared = parse_metrics("vllm:generation_tokens_total 0.0\n")
+    assert appeared.progress == parse_metrics("").progress
+    moved = parse_metrics("vllm:generation_tokens_total 1.0\n")
+    assert moved.progress != appeared.progress
+
+
+def test_what_a_server_does_not_count_did_not_grow():
+    nothing = increase(parse_metrics(""), parse_metrics(""))
+    assert (nothing.decode_rounds, nothing.generation_tokens, nothing.prompt_tokens) == (0, 0, 0)
+    first = parse_metrics("vllm:generation_tokens_total 7.0\n")
+    assert increase(parse_metrics(""), first).generation_tokens == 7
+
+
 def test_buckets_are_passed_over():
     text = 'vllm:x_bucket{le="1"} 5\nvllm:x_count 7\n'
     assert parse_metrics(text).values == {"vllm:x_count": 7.0}
@@ -57,11 +88,13 @@ def test_engines_are_summed():
     assert snapshot.values["vllm:generation_tokens_total"] == 15
 
 
-def test_positions_that_appear_later_start_at_nothing():
+def test_positions_that_appear_later_start_at_nothing_and_none_is_cut_off():
     label = 'engine="0",position='
     name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
     after = parse_metrics(f'{name}{{{label}"0"}} 3\n{name}{{{label}"1"}} 1\n')
     assert increase(parse_metrics(""), after).per_position == (3, 1)
+    with pytest.raises(ValueError, match="zip"):
+        increase(parse_metrics(f'{name}{{{label}"0"}} 1\n'), after)
 
 
 @pytest.mark.parametrize(

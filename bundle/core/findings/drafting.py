@@ -90,7 +90,8 @@ def zero_acceptance(s: Subject) -> Outcome:
     enough = a.drafted is None or a.drafted >= ENOUGH_DRAFTS
     if rate is not None and (rate == 0 or (rate < NEAR_ZERO and enough)):
         return triggered(said)
-    pinned = _at_maximum(a, s.k) and max(a.rounds or 0, a.drafted or 0) >= ENOUGH_ROUNDS
+    counts = (n for n in (a.rounds, a.drafted) if n is not None)
+    pinned = _at_maximum(a, s.k) and any(n >= ENOUGH_ROUNDS for n in counts)
     return either(pinned, f"{said}: always the maximum" if pinned else said)
 
 
@@ -178,7 +179,7 @@ def _at_maximum(a: Rates, k: int | None) -> bool:
     """Whether everything proposed was accepted, by the rate or by a length of k + 1."""
     if a.rate is not None:
         return a.rate >= 1
-    return a.length is not None and bool(k) and a.length >= (k or 0) + 0.995
+    return bool(a.length and k and a.length >= k + 0.995)
 
 
 def _impossible(a: Rates, k: int | None) -> list[str]:
