@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bundle.core.findings.drafting import WEAK_POSITION
 from bundle.core.findings.subject import LoadPoint, Subject
 from bundle.core.results import Advice, Finding
 
@@ -57,10 +58,11 @@ def _draft_tokens(s: Subject, fired: dict[str, Finding]) -> Iterator[Advice]:
     if not s.k or s.k < 2 or not {"weak-later-positions", "step-cost-exceeds-gain"} & fired.keys():
         return
     positions = s.acceptance.per_position if s.acceptance else None
-    best = None if not positions else max(1, sum(p >= 0.1 for p in positions))
+    best = None if not positions else max(1, sum(p >= WEAK_POSITION for p in positions))
     hint = f", {best} first: later positions add almost nothing" if best and best < s.k else ""
+    values = "k = 1" if s.k == 2 else f"k = 1 to {s.k - 1}"
     text = (
-        f"run k = 1 to {s.k - 1} at {s.load or 'the target load'}, everything else fixed{hint}; "
+        f"run {values} at {s.load or 'the target load'}, everything else fixed{hint}; "
         "compare TPOT and acceptance length"
     )
     yield _say(s, "fewer-draft-tokens", text)
@@ -92,14 +94,14 @@ def _bands(s: Subject, fired: dict[str, Finding]) -> Iterator[Advice]:
 def schedule_of(
     loads: Sequence[LoadPoint], k: int | None
 ) -> tuple[tuple[int, int, int], ...] | None:
-    """Bands of batch size: k up to the last load that gains, 0 beyond; None where no band helps.
+    """Bands of batch size: k while every load gains, 0 from there on; None where no band helps.
 
     A load gains when each of its metrics does. The first band starts at 1, bands touch, and the
     last one ends at the largest load measured (vLLM 0.32.0 carries it on).
     """
     sizes = sorted({p.size for p in loads if p.label.startswith("c")})
     gains = [all(p.band.estimate > 0 for p in loads if p.size == size) for size in sizes]
-    if not k or len(sizes) < 2 or not gains[0] or all(gains):
+    if not k or all(gains) or not gains[0]:
         return None
     last = next(i for i, gain in enumerate(gains) if not gain) - 1
     edge = int(sizes[last])

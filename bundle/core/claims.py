@@ -23,15 +23,14 @@ REPEAT = math.sqrt(2)
 def claims(results: Results) -> tuple[Claim, ...]:
     """Every claim of the results: speed ratios, acceptance lengths, shares of equal outputs."""
     return (
-        *(_ratio(e) for e in results.effects if e.metric in CLAIMED_METRICS and e.ratio),
+        *(_ratio(e, e.ratio) for e in results.effects if e.metric in CLAIMED_METRICS and e.ratio),
         *_acceptance(results.acceptance),
         *_outputs(results.quality),
     )
 
 
-def _ratio(effect: EffectRow) -> Claim:
+def _ratio(effect: EffectRow, value: float) -> Claim:
     """The band is the interval's half width times :data:`REPEAT`."""
-    value = effect.ratio or 0.0
     lower = upper = None
     if effect.lower is not None and effect.upper is not None:
         half = math.log(effect.upper / effect.lower) / 2 * REPEAT

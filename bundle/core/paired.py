@@ -9,11 +9,9 @@ alike: the method against the first baselines and against the last ones, over al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
+from itertools import count
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from scipy import special
 
@@ -30,9 +28,6 @@ MOST_EXCLUDED = 0.10
 
 ITEMS_WANTED = 120
 """Checkable items below which a real loss is likely to be missed; the result says so."""
-
-
-Counts = npt.NDArray[np.int64]
 
 
 class ItemScores(Struct, frozen=True, kw_only=True):
@@ -104,7 +99,7 @@ def compare(
     losses = sum(b and not m and not i.same_output for i, b, m in clear)
     wins = sum(m and not b and not i.same_output for i, b, m in clear)
     p = mcnemar(losses, wins)
-    symmetric = max(_p_against(items, last=False), _p_against(items, last=True))
+    symmetric = max(_p_against((i.first, i) for i in items), _p_against((i.last, i) for i in items))
     state, reasons = _state(len(items), len(clear), losses, wins, p, symmetric)
     if broken_replies and not broken_replies_baseline:
         note = f"{broken_replies} empty or one-token replies, none from the baseline"
@@ -124,27 +119,17 @@ def compare(
     )
 
 
-@cache
-def blocked_share(items: int, loss: float, churn: float = 0.0) -> float:
-    """Probability that a true loss keeps quality from being shown (exact).
-
-    ``loss`` is the net share of items lost; ``churn`` the share won, which is lost on top.
-    """
-    n = np.arange(items + 1)
-    lost, won = np.meshgrid(n, n, indexing="ij")
-    possible = lost + won <= items
-    rest = np.where(possible, items - lost, 0)
-    share = churn / (1 - loss - churn)
-    chance = _binomial(lost, items, loss + churn) * _binomial(np.minimum(won, rest), rest, share)
-    p = np.where(lost > 0, special.bdtrc(lost - 1, np.maximum(lost + won, 1), 0.5), 1.0)
-    shown = possible & (lost - won <= NET_LOSS_ALLOWED * items) & (p > SIGNIFICANT)
-    return float(1 - chance[shown].sum())
+def blocked_share(items: int, loss: float) -> float:
+    """Probability that a true loss of a share of the items, with none won, is not shown (exact)."""
+    blocked = next(
+        lost for lost in count() if mcnemar(lost, 0) <= SIGNIFICANT or _too_many(lost, items)
+    )
+    return float(special.bdtrc(blocked - 1, items, loss))
 
 
-def _binomial(k: Counts, n: Counts | int, p: float) -> npt.NDArray[np.float64]:
-    """Probability of k out of n, by differences of the distribution function."""
-    below = np.where(k > 0, special.bdtr(np.maximum(k - 1, 0), n, p), 0.0)
-    return np.asarray(special.bdtr(k, n, p) - below)
+def _too_many(net: int, items: int) -> bool:
+    """Whether a net loss is more than quality may lose and still be shown."""
+    return net > NET_LOSS_ALLOWED * items
 
 
 def _agreed(item: ItemScores) -> bool | None:
@@ -153,11 +138,11 @@ def _agreed(item: ItemScores) -> bool | None:
     return scores.pop() if len(scores) == 1 else None
 
 
-def _p_against(items: Sequence[ItemScores], *, last: bool) -> float:
-    """McNemar of the method against one of the two baselines, each by its majority."""
+def _p_against(pairs: Iterable[tuple[Sequence[bool], ItemScores]]) -> float:
+    """McNemar of the method against one baseline's scores, each by its majority."""
     losses = wins = 0
-    for i in items:
-        base, method = majority(i.last if last else i.first), majority(i.method)
+    for theirs, i in pairs:
+        base, method = majority(theirs), majority(i.method)
         if base is None or method is None or i.same_output:
             continue
         losses += base and not method
@@ -181,13 +166,13 @@ def _state(
             f"{clear} items only: a loss of 10 points is blocked in about "
             f"{100 * blocked_share(clear, 0.10):.0f} % of cases"
         )
-    if p <= SIGNIFICANT and symmetric <= SIGNIFICANT:
-        return "BROKEN", counts
     if p <= SIGNIFICANT:
+        if symmetric <= SIGNIFICANT:
+            return "BROKEN", counts
         counts.append(
             f"not against each baseline alone (p = {symmetric:.3g}): the baseline itself wavers"
         )
         return "NOT SHOWN", counts
-    if net > NET_LOSS_ALLOWED * clear:
+    if _too_many(net, clear):
         return "NOT SHOWN", [*counts, f"net loss of {net}, allowed {NET_LOSS_ALLOWED:.0%}"]
     return "SHOWN", counts

@@ -60,13 +60,14 @@ def further_blocks(
     if blocks < 2:
         note = "one more block gives the first interval; without one no noise is known to plan from"
         return Plan(further=1, towards=None, note=note)
-    if any(e.se is None for e in effects):
+    gaps = [(e.log_effect - margin_log, e.se) for e in effects if e.se is not None]
+    if len(gaps) < len(effects):
         return Plan(further=None, towards=None, note="no noise was measured to plan from")
-    shipping = all(e.log_effect > margin_log for e in effects)
+    shipping = all(gap > 0 for gap, _ in gaps)
     towards = "SHIP" if shipping else "ABANDON"
     q = 1 - alpha / 2 if shipping else 1 - alpha / 2 / len(effects)
-    counted = [e for e in effects if shipping or e.log_effect < margin_log]
-    totals = [_total(e, margin_log, blocks, methods, q, most) for e in counted]
+    counted = [(abs(gap), se) for gap, se in gaps if shipping or gap < 0]
+    totals = [_total(gap, se, blocks, methods, q, most) for gap, se in counted]
     found = [t for t in totals if t is not None]
     if not found or (shipping and len(found) < len(totals)):
         note = f"too close to the margin to decide within {most} blocks at the noise measured"
@@ -79,12 +80,8 @@ def further_blocks(
     return Plan(further=total - blocks, towards=towards, note=note)
 
 
-def _total(
-    effect: Effect, margin_log: float, blocks: int, methods: int, q: float, most: int
-) -> int | None:
+def _total(gap: float, se: float, blocks: int, methods: int, q: float, most: int) -> int | None:
     """Smallest total of blocks, above the present one, at which one metric would decide."""
-    gap = abs(effect.log_effect - margin_log)
-    se = effect.se or 0.0
     for total in range(blocks + 1, most + 1):
         df = design_freedom(total, methods)
         needed = t_quantile(q, df) + t_quantile(_POWER, df)

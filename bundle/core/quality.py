@@ -90,7 +90,7 @@ def _scores(evidence: Evidence, base: Sequence[Start], mine: Sequence[Start]) ->
     """Passes of every checked item by first baselines, last baselines and the method."""
     items = sorted({i for s in (*base, *mine) for i in evidence.checks.get(s.folder, {})})
     leading = [s for s in base if s.run.position == 0]
-    trailing = [s for s in base if s.run.position > 0]
+    trailing = [s for s in base if s.run.position != 0]
     return [
         ItemScores(
             item=item,
@@ -120,7 +120,7 @@ def _output(reply: Reply) -> Output:
 
 
 def _broken_replies(base: Sequence[Start], mine: Sequence[Start]) -> tuple[int, int]:
-    """Items with an empty or one-token reply: of the method where no baseline has one, and all."""
+    """How many items have an empty or one-token reply: of the method, and of the baselines."""
     theirs = {i for s in base for i, r in replies_by_item(s.replies).items() if _is_broken(r)}
     own = {i for s in mine for i, r in replies_by_item(s.replies).items() if _is_broken(r)}
     return len(own), len(theirs)

@@ -19,6 +19,15 @@ from bundle.core.results import Acceptance, Advice
 
 Band = tuple[int, int, int]
 
+_VARIABLES = {
+    "num_speculative_tokens": ("-k", {"num_speculative_tokens"}),
+    "prompt_lookup": ("-w", {"prompt_lookup_min", "prompt_lookup_max"}),
+}
+"""How the names of a sweep's variants go on, and the keys of the configuration that it moves."""
+
+_SHARED = ("model", "lock", "flags", "env")
+"""What the members of a sweep have in common beside the rest of that configuration."""
+
 
 class Family(Struct, frozen=True, kw_only=True):
     """A group and the variants of one variable; the group itself is among ``members``."""
@@ -29,26 +38,25 @@ class Family(Struct, frozen=True, kw_only=True):
 
 
 def families(evidence: Evidence) -> tuple[Family, ...]:
-    """Every sweep that ran: groups whose speculative configurations differ in one variable."""
+    """Every sweep that ran: groups that differ in one variable and are named after it."""
     groups = {g.name: g for g in expanded_groups(evidence.recipe) if g.speculative}
     found = []
     for name, group in groups.items():
-        for variable, mark in (("num_speculative_tokens", "-k"), ("prompt_lookup", "-w")):
-            variants = [g for n, g in groups.items() if n.startswith(name + mark)]
-            if variants and all(_one_variable(group, v, variable) for v in variants):
+        for variable, (mark, keys) in _VARIABLES.items():
+            named = [g for n, g in groups.items() if n.startswith(name + mark)]
+            variants = [g for g in named if _changed(group, g) <= keys]
+            if variants:
                 found.append(Family(group=name, variable=variable, members=(group, *variants)))
     return tuple(found)
 
 
-def _one_variable(a: Group, b: Group, variable: str) -> bool:
-    """Whether two groups differ in nothing but the swept variable."""
-    if a.speculative is None or b.speculative is None or a.model != b.model or a.flags != b.flags:
-        return False
-    return all(
-        field.startswith(variable)
-        for field in Speculative.__struct_fields__
-        if getattr(a.speculative, field) != getattr(b.speculative, field)
-    )
+def _changed(a: Group, b: Group) -> set[str]:
+    """What two speculative groups differ in beside their names."""
+    keys = Speculative.__struct_fields__
+    return {
+        *(key for key in keys if getattr(a.speculative, key) != getattr(b.speculative, key)),
+        *(key for key in _SHARED if getattr(a, key) != getattr(b, key)),
+    }
 
 
 def sweep_advice(
@@ -122,11 +130,15 @@ def _text(
     for name in sorted(gains, key=lambda n: -gains[n]):
         one = f"{name} {percent(gains[name])}"
         rows = [a for a in acceptance if (a.group, a.task, a.scope) == (name, task, load)]
-        if len(rows) == 1 and rows[0].length is not None:
-            one += f", length {rows[0].length:.2f}"
-            one += "" if rows[0].coverage is None else f", coverage {100 * rows[0].coverage:.0f} %"
-        parts.append(one)
+        parts.append(one + _accepted(*rows) if len(rows) == 1 else one)
     return f"at {load} {winner} decodes fastest on {task}: " + "; ".join(parts)
+
+
+def _accepted(row: Acceptance) -> str:
+    if row.length is None:
+        return ""
+    coverage = "" if row.coverage is None else f", coverage {100 * row.coverage:.0f} %"
+    return f", length {row.length:.2f}{coverage}"
 
 
 def bands(best: Mapping[int, int]) -> tuple[Band, ...] | None:

@@ -82,9 +82,15 @@ def test_a_ratio_gets_a_band_wider_than_its_interval_by_the_reruns_own_noise() -
     assert claim.upper == pytest.approx(1.5 * math.exp(half))
 
 
-def test_without_an_interval_there_is_no_band_and_without_a_ratio_no_claim() -> None:
-    (claim,) = claims(results(effects=(effect("tpot", 1.5, None, None),)))
+@pytest.mark.parametrize("bounds", [(None, None), (1.4, None), (None, 1.6)])
+def test_without_a_whole_interval_there_is_no_band(
+    bounds: tuple[float | None, float | None],
+) -> None:
+    (claim,) = claims(results(effects=(effect("tpot", 1.5, *bounds),)))
     assert (claim.value, claim.lower, claim.upper) == (1.5, None, None)
+
+
+def test_without_a_ratio_there_is_no_claim() -> None:
     assert claims(results(effects=(effect("tpot", None, None, None),))) == ()
     assert claims(results(effects=(effect("p95_itl", 1.5, 1.4, 1.6),))) == ()
 

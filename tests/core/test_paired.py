@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import astuple
 from scipy import stats
 
 from bundle.core.paired import ItemScores, blocked_share, compare, majority, mcnemar, sign_test
@@ -100,9 +101,10 @@ def test_same_tokens_cannot_have_lost():
     assert (found.losses, found.state, found.p_symmetric) == (0, "SHOWN", 1.0)
 
 
-def test_a_wavering_baseline_alone_does_not_break_quality():
-    # Six losses over agreed items, but against the last baselines alone the method wins as often.
-    wavers = [item(f"w{i}", (True,), (False,), (True,)) for i in range(6)]
+@pytest.mark.parametrize("first", [True, False])
+def test_a_wavering_baseline_alone_does_not_break_quality(first):
+    # Six losses over agreed items, but against one of the baselines the method wins as often.
+    wavers = [item(f"w{i}", (first,), (not first,), (True,)) for i in range(6)]
     found = compare([*items(kept=108, lost=6), *wavers])
     assert found.p == pytest.approx(2**-6)
     assert found.p_symmetric == pytest.approx(mcnemar(6, 6))
@@ -142,9 +144,35 @@ def test_blocked_share_without_churn_is_a_binomial_tail():
     assert blocked_share(120, 0.10) == pytest.approx(stats.binom.sf(4, 120, 0.1), rel=1e-9)
 
 
-def test_churn_hides_a_loss():
-    assert blocked_share(120, 0.10, churn=0.05) < blocked_share(120, 0.10)
+def test_what_loses_nothing_is_never_blocked():
     assert blocked_share(20, 0.0) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_hundred_and_twenty_items_are_enough_and_one_less_says_what_it_sees():
+    assert len(compare(items(kept=120)).reasons) == 1
+    assert compare(items(kept=119)).reasons[1] == (
+        "119 items only: a loss of 10 points is blocked in about 99 % of cases"
+    )
+
+
+def test_exactly_five_percent_may_be_lost():
+    found = compare(items(kept=98, lost=14, won=8))
+    assert (found.items, found.losses - found.wins, found.state) == (120, 6, "SHOWN")
+
+
+def test_what_nothing_is_said_of_is_another_output_and_can_be_lost():
+    lost = [
+        ItemScores(item=f"l{i}", first=(True,), last=(True,), method=(False,)) for i in range(5)
+    ]
+    assert compare([*items(kept=115), *lost]).state == "BROKEN"
+
+
+@pytest.mark.parametrize("record", [items(kept=1)[0], compare([])])
+def test_what_was_counted_stays_as_it_is_and_is_named(record):
+    with pytest.raises(AttributeError, match="immutable"):
+        setattr(record, record.__struct_fields__[0], "other")
+    with pytest.raises(TypeError, match="positional"):
+        type(record)(*astuple(record))
 
 
 @pytest.mark.parametrize("fewer", [0, 1, 7])

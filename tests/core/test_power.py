@@ -4,6 +4,7 @@ import pytest
 from scipy import stats
 
 from bundle.core.layout import Effect
+from bundle.core.least_squares import t_quantile
 from bundle.core.power import design_freedom, further_blocks
 
 M = math.log(1.05)
@@ -54,8 +55,40 @@ def test_a_ship_needs_every_metric_within_reach():
     assert found.note.startswith("too close to the margin to decide within 20 blocks")
 
 
-def test_an_estimate_on_the_margin_decides_nothing():
-    assert plan(effect(M)).further is None
+@pytest.mark.parametrize("se", [0.03, 0.0])
+def test_an_estimate_on_the_margin_decides_nothing_however_exact(se):
+    found = plan(effect(M, se), effect(M + 0.1, se))
+    assert (found.further, found.towards) == (None, None)
+
+
+def test_what_can_be_told_exactly_is_decided_by_one_more_block():
+    found = plan(effect(M + 1e-6, se=0.0))
+    assert (found.further, found.towards) == (1, "SHIP")
+
+
+def test_exactly_the_gap_that_is_needed_is_enough():
+    # Five blocks of four methods: freedom 16.
+    gap = (t_quantile(0.975, 16) + t_quantile(0.80, 16)) * 0.03 * math.sqrt(3 / 5)
+    assert plan(effect(gap), margin_log=0.0).further == 2
+    assert plan(effect(gap * (1 - 1e-12)), margin_log=0.0).further == 3
+
+
+@pytest.mark.parametrize(("log_effect", "towards"), [(0.12, "SHIP"), (-0.01, "ABANDON")])
+def test_a_plan_goes_up_to_the_most_blocks_and_no_further(log_effect, towards):
+    total = 3 + plan(effect(log_effect)).further
+    assert plan(effect(log_effect), most=total).towards == towards
+    found = plan(effect(log_effect), most=total - 1)
+    assert (found.further, found.towards) == (None, None)
+    assert found.note == (
+        f"too close to the margin to decide within {total - 1} blocks at the noise measured"
+    )
+
+
+def test_the_error_is_shared_among_the_metrics_of_an_abandon():
+    # Both halves of the error count: at a third of it, or unshared, other totals would come out.
+    for estimate in (-0.045, -0.037, -0.02, -0.012, -0.005):
+        found = plan(effect(estimate), effect(0.2), effect(0.3), effect(0.4))
+        assert found.further == needed_by_search(estimate, 0.03, 1 - 0.025 / 4)
 
 
 def test_the_error_of_the_next_look_counts():

@@ -22,9 +22,15 @@ def test_what_differs_is_named_by_its_place() -> None:
         "new is missing",
     ]
     assert list(apart([1], [1, 2])) == ["the document is [1], computed again [1, 2]"]
-    (long,) = apart("x" * 100, "y")
-    assert long.startswith("the document is 'xxx")
-    assert "..." in long
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"),
+    [(58, "'" + "x" * 58 + "'"), (59, "'" + "x" * 56 + "..."), (99, "'" + "x" * 56 + "...")],
+)
+def test_long_values_are_shown_by_their_first_sixty_characters(length: int, shown: str) -> None:
+    assert len(shown) == 60
+    assert list(apart("x" * length, "y")) == [f"the document is {shown}, computed again 'y'"]
 
 
 @pytest.mark.parametrize(
