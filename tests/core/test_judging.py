@@ -466,19 +466,6 @@ def test_a_k_that_is_best_everywhere_needs_no_schedule():
     assert not [a for a in results.advice if a.schedule]
 
 
-@pytest.mark.parametrize(
-    ("best", "schedule"),
-    [
-        ({1: 4, 8: 0}, ((1, 1, 4), (2, 8, 0))),
-        ({1: 4, 4: 4, 8: 2, 64: 0}, ((1, 4, 4), (5, 8, 2), (9, 64, 0))),
-        ({1: 4}, None),
-        ({}, None),
-    ],
-)
-def test_bands_touch_start_at_one_and_never_overlap(best, schedule):
-    assert sweeps.bands(best) == schedule
-
-
 def test_a_window_sweep_names_the_best_window():
     group = replace(NGRAM, sweep=Sweep(prompt_lookup=((1, 3),)))
     world = World(speed={"ngram": 1.1, "ngram-w1-3": 1.4})

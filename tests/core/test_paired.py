@@ -167,12 +167,12 @@ def test_what_nothing_is_said_of_is_another_output_and_can_be_lost():
     assert compare([*items(kept=115), *lost]).state == "BROKEN"
 
 
-@pytest.mark.parametrize("record", [items(kept=1)[0], compare([])])
-def test_what_was_counted_stays_as_it_is_and_is_named(record):
-    with pytest.raises(AttributeError, match="immutable"):
-        setattr(record, record.__struct_fields__[0], "other")
-    with pytest.raises(TypeError, match="positional"):
-        type(record)(*astuple(record))
+def test_what_was_counted_stays_as_it_is_and_is_named():
+    for record in (*items(kept=1), compare([])):
+        with pytest.raises(AttributeError, match="immutable"):
+            setattr(record, record.__struct_fields__[0], "other")
+        with pytest.raises(TypeError, match="positional"):
+            type(record)(*astuple(record))
 
 
 @pytest.mark.parametrize("fewer", [0, 1, 7])

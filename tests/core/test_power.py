@@ -1,11 +1,12 @@
 import math
 
 import pytest
+from msgspec.structs import astuple
 from scipy import stats
 
 from bundle.core.layout import Effect
 from bundle.core.least_squares import t_quantile
-from bundle.core.power import design_freedom, further_blocks
+from bundle.core.power import Plan, design_freedom, further_blocks
 
 M = math.log(1.05)
 
@@ -114,7 +115,17 @@ def test_freedom_of_complete_designs():
 
 
 def test_two_blocks_are_enough_to_plan_from():
-    assert plan(effect(0.14), blocks=2).further == needed_by_search(0.14, 0.03, 0.975, blocks=2)
+    found = plan(effect(0.11), blocks=2)
+    assert found.further == needed_by_search(0.11, 0.03, 0.975, blocks=2) > 1
+    assert found.note.startswith(f"planning figure: at the noise measured {2 + found.further} ")
+
+
+def test_a_plan_stays_as_it_is_and_is_named():
+    found = plan()
+    with pytest.raises(AttributeError, match="immutable"):
+        found.further = 1
+    with pytest.raises(TypeError, match="positional"):
+        Plan(*astuple(found))
 
 
 def test_what_is_decided_already_still_counts_one_more_block():

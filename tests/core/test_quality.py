@@ -213,6 +213,13 @@ def test_an_excess_of_early_divergences_is_doubted(early, state):
     assert (said in row.reason) == (state == "NOT SHOWN")
 
 
+def test_kinds_count_the_items_that_both_sides_have_a_score_for():
+    given = world(lost=(1,), count=4)
+    checks = {k: v for k, v in given.checks[METHOD].items() if k != "q0"}
+    found = judge_quality(replace(given, checks={**given.checks, METHOD: checks}), "eagle3")
+    assert found.row.by_kind == {"arithmetic": (3, 2, 3)}
+
+
 def test_one_item_of_two_baselines_is_compared_with_the_baseline_itself():
     given = told(world(count=1), METHOD, q0=(1, 2, 3, 4, 6))
     facts = judge_quality(told(given, LAST, q0=(1, 2, 3, 9)), "eagle3").facts

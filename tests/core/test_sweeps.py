@@ -3,13 +3,13 @@
 import math
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from bundle.core.effects import CellFit
 from bundle.core.layout import Effect, Fit
 from bundle.core.recipe import Load, Sweep
 from bundle.core.results import Acceptance
-from bundle.core.sweeps import families, sweep_advice
+from bundle.core.sweeps import Family, bands, families, sweep_advice
 from tests.builders import EAGLE, NGRAM, evidence, only
 
 SWEPT = replace(EAGLE, sweep=Sweep(num_speculative_tokens=(1, 5)))
@@ -45,8 +45,8 @@ def said(given, gains, acceptance=()):
     return sweep_advice(given, fits, acceptance)
 
 
-def counted(group, *, rounds=10, decode_rounds=40, scope="c1", **changes):
-    fields = {"task": "code", "k": 3, "accepted": 5, "drafted": 30, "requests": 3, **changes}
+def counted(group, *, rounds=30, decode_rounds=40, scope="c1", **changes):
+    fields = {"task": "code", "k": 3, "accepted": 15, "drafted": 90, "requests": 3, **changes}
     return Acceptance(
         group=group, scope=scope, rounds=rounds, decode_rounds=decode_rounds, **fields
     )
@@ -58,7 +58,7 @@ def counted(group, *, rounds=10, decode_rounds=40, scope="c1", **changes):
         ((), ("", "", "")),
         (
             (counted("eagle3"), counted("eagle3-k1", decode_rounds=None), counted("other")),
-            (", length 1.50, coverage 25 %", ", length 1.50", ""),
+            (", length 1.50, coverage 75 %", ", length 1.50", ""),
         ),
         ((counted("eagle3", rounds=0),), ("", "", "")),
         ((counted("eagle3", scope="c8"), counted("eagle3-k1", task="chat")), ("", "", "")),
@@ -78,7 +78,9 @@ def test_every_value_is_named_with_what_was_accepted_the_fastest_first(rows, tex
 
 def scheduled(gains, loads=(1, 8)):
     found = said(ran(SWEPT, loads=loads), gains)
-    return [(a.text, a.schedule) for a in found if a.id == "schedule-by-batch-size"]
+    made = [a for a in found if a.id == "schedule-by-batch-size"]
+    assert all((a.group, a.task, a.measured) == ("eagle3", "code", True) for a in made)
+    return [(a.text, a.schedule) for a in made]
 
 
 @pytest.mark.parametrize("best", [0.9, 1.0])
@@ -101,6 +103,20 @@ def test_a_load_where_one_value_alone_was_measured_is_passed_over():
     }
     ((_, schedule),) = scheduled(gains, loads=(1, 4, 8, 16))
     assert schedule == ((1, 4, 5), (5, 8, 1))
+
+
+@pytest.mark.parametrize(
+    ("best", "schedule"),
+    [
+        ({1: 4, 8: 0}, ((1, 1, 4), (2, 8, 0))),
+        ({64: 0, 8: 2, 4: 4, 1: 4}, ((1, 4, 4), (5, 8, 2), (9, 64, 0))),
+        ({1: 4, 8: 4}, None),
+        ({1: 4}, None),
+        ({}, None),
+    ],
+)
+def test_bands_touch_start_at_one_and_never_overlap(best, schedule):
+    assert bands(best) == schedule
 
 
 def members(*groups):
@@ -140,3 +156,11 @@ def test_what_differs_in_something_else_belongs_to_no_sweep_and_ends_none(change
     assert members(SWEPT, other) == [
         ("eagle3", "num_speculative_tokens", ["eagle3", "eagle3-k1", "eagle3-k5"])
     ]
+
+
+def test_a_family_stays_as_it_is_and_is_named():
+    (found,) = families(ran(SWEPT))
+    with pytest.raises(AttributeError, match="immutable"):
+        found.variable = "other"
+    with pytest.raises(TypeError, match="positional"):
+        Family(*astuple(found))
