@@ -7,7 +7,7 @@ cause of death.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -20,7 +20,8 @@ _BENIGN = re.compile(
 )
 _ERROR = re.compile(
     r"\b\w*(?:Error|Exception|OutOfResources)\b|\bERROR\b|\berror:|Traceback|core dumped"
-    r"|Segmentation fault|Killed|failed to start|initialization failed"
+    r"|Segmentation fault|Killed|failed to start|initialization failed|\bValue error,"
+    r"|failed to load (?:the )?(?:draft |target )?model"
     r"|\bcrash(?:ed|es)?\b|\bSIG(?:SEGV|KILL|ABRT)\b"
     r"|exited (?:with|unexpectedly)|illegal memory access|device-side assert",
 )
@@ -28,14 +29,17 @@ _MEMORY = re.compile(
     r"OutOfMemory|out[ _]of[ _]memory|\bOOM(?:-?Killed)?\b|No available memory for the cache blocks"
     r"|To serve at least one request with|is less than desired GPU memory utilization"
     r"|Cannot allocate memory|MemoryError|memory is not enough|insufficient memory"
-    r"|OUT_OF_RESOURCES|ALLOC_FAILED|cudaErrorMemoryAllocation",
+    r"|OUT_OF_RESOURCES|ALLOC_FAILED|cudaErrorMemoryAllocation|OutOf(?:Device|Host)Memory"
+    r"|not enough (?:GPU |device |host )?memory|failed to allocate memory"
+    r"|larger than the maximum number of tokens that can be stored in KV cache",
     re.IGNORECASE,
 )
 _DEPENDENCY = re.compile(
     r"ModuleNotFoundError|ImportError|No module named|cannot import name|PackageNotFoundError"
     r"|undefined symbol|operator \S+ does not exist|is required for suffix decoding"
     r"|requires .+ but you have|incompatible|conflicting dependencies|ResolutionImpossible"
-    r"|version conflict|CUDA driver version is insufficient|dependency resolver"
+    r"|version conflict|CUDA driver version is insufficient|driver on your system is too old"
+    r"|dependency resolver|compiled (?:using|with) .*(?:cannot be run|different)"
     r"|does not recognize this architecture|version \S+ does not match",
     re.IGNORECASE,
 )
@@ -45,12 +49,13 @@ _UNSUPPORTED = re.compile(
     r"|only supported (?:with|for|on)\b|should have the same vocabulary"
     r"|must be divisible by n_predict"
     r"|num_speculative_tokens(?: must be|` was not| was) provided|unknown speculative"
-    r"|is not implemented",
+    r"|is not implemented|vocab\w* (?:\w+ )?must match|no module or parameter named",
     re.IGNORECASE,
 )
 # Words that mean a refusal only inside an error.
 _REFUSED = re.compile(
-    r"num_speculative_tokens|must be <=|Input should be|has no attribute|validation error",
+    r"num_speculative_tokens|must be <=|Input should be|has no attribute|validation error"
+    r"|\bValue error,",
     re.IGNORECASE,
 )
 _DIED = re.compile(
@@ -63,9 +68,20 @@ _HITS = re.compile(
     r"(?<!External )Prefix cache hit rate:\s*(?:GPU:\s*)?(?!0+(?:\.0+)?\s*%)[\d.]+\s*%",
     re.IGNORECASE,
 )
-_LENGTH = re.compile(r"Mean acceptance length:\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
-_RATE = re.compile(r"Draft acceptance rate:\s*(\d+(?:\.\d+)?)\s*%", re.IGNORECASE)
-_WINDOW = re.compile(r"Accepted:\s*([\d,]+)\s*tokens.*?Drafted:\s*([\d,]+)\s*tokens", re.IGNORECASE)
+_COUNT = r"(\d[\d,]{0,14})"
+_RATIO = r"(\d{1,9}(?:\.\d+)?)"
+_LENGTH = re.compile(rf"(?:Mean acceptance length|\baccept len):\s*{_RATIO}", re.IGNORECASE)
+_RATE = re.compile(rf"Draft acceptance rate:\s*{_RATIO}\s*%", re.IGNORECASE)
+_WINDOW = re.compile(
+    rf"Accepted:\s*{_COUNT}\s*tokens.*?Drafted:\s*{_COUNT}\s*tokens"
+    rf"|\(\s*{_COUNT} accepted /\s*{_COUNT} generated\)",
+    re.IGNORECASE,
+)
+_SINCE_START = re.compile(
+    rf"Number of accepted tokens:\s*{_COUNT}\b.*?Number of draft tokens:\s*{_COUNT}\b",
+    re.IGNORECASE,
+)
+_KV = re.compile(rf"GPU KV cache size:\s*{_COUNT}\s*tokens", re.IGNORECASE)
 _EAGER = re.compile(r"enforce[_-]eager\s*[=:]\s*True|--enforce-eager\b", re.IGNORECASE)
 _SYNTHETIC = re.compile(r"rejection_sample_method\W+synthetic", re.IGNORECASE)
 _DUMMY = re.compile(r"load[_-]format\W+(?:LoadFormat\.)?dummy", re.IGNORECASE)
@@ -91,8 +107,10 @@ class LogFacts(Struct, frozen=True, kw_only=True):
     """What the lines say. ``causes`` are (finding id, line) of lines that end a server.
 
     ``died`` is the first line that only a server writes that breaks down, at its start or later;
-    ``hits`` the first that tells of hits in the prefix cache. ``ratios`` are acceptance length and
-    rate, as a share, of lines that tell no counts.
+    ``hits`` the first that tells of hits in the prefix cache. ``windows`` are counts of intervals
+    or of replies; of lines that count since the start the last stands for all. ``ratios`` are
+    acceptance length and rate, as a share, of lines that tell no counts. ``kv_tokens`` is the KV
+    capacity, where one only is told.
     """
 
     causes: tuple[tuple[str, str], ...] = ()
@@ -108,6 +126,7 @@ class LogFacts(Struct, frozen=True, kw_only=True):
     died: str | None = None
     hits: str | None = None
     ratios: tuple[tuple[float | None, float | None], ...] = ()
+    kv_tokens: int | None = None
 
 
 def read_log(lines: Iterable[str]) -> LogFacts:
@@ -116,7 +135,7 @@ def read_log(lines: Iterable[str]) -> LogFacts:
     found = ((line, _cause(line)) for line in lines)
     return LogFacts(
         causes=tuple((name, line) for line, name in found if name is not None),
-        windows=tuple(w for line in lines for w in _windows(line)),
+        windows=_windows(lines),
         eager=any(_EAGER.search(line) for line in lines),
         synthetic=any(_SYNTHETIC.search(line) for line in lines),
         dummy=any(_DUMMY.search(line) for line in lines),
@@ -128,6 +147,7 @@ def read_log(lines: Iterable[str]) -> LogFacts:
         died=next((line for line in lines if _DIED.search(line)), None),
         hits=next((line for line in lines if _HITS.search(line)), None),
         ratios=tuple(r for line in lines if (r := _ratios(line)) != (None, None)),
+        kv_tokens=_kv_tokens(lines),
     )
 
 
@@ -159,5 +179,19 @@ def _ratios(line: str) -> tuple[float | None, float | None]:
     )
 
 
-def _windows(line: str) -> list[tuple[int, int]]:
-    return [(int(a.replace(",", "")), int(d.replace(",", ""))) for a, d in _WINDOW.findall(line)]
+def _windows(lines: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Accepted and proposed tokens of the lines that count them."""
+    counts = [m.groups() for line in lines for m in _WINDOW.finditer(line)]
+    found = [[_whole(n) for n in groups if n is not None] for groups in counts]
+    totals = [m.groups() for line in lines if (m := _SINCE_START.search(line))]
+    found += [[_whole(n) for n in groups] for groups in totals[-1:]]
+    return tuple((accepted, drafted) for accepted, drafted in found)
+
+
+def _kv_tokens(lines: Sequence[str]) -> int | None:
+    found = {_whole(n) for line in lines for n in _KV.findall(line)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _whole(text: str) -> int:
+    return int(text.replace(",", ""))

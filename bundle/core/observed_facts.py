@@ -13,15 +13,16 @@ from bundle.core.observed_names import SETTINGS
 
 _NAMES = r"(?:spec\w*|draft\w*|mtp|eagle\w*|n-?gram|suffix|dflash\d*|medusa|lookahead)"
 _WITHOUT = re.compile(
-    r"\b(?:no|without|w/o|minus|non|disabled?|off)[ _-]*(?:any |an? |the )?"
+    r"\b(?:not?|without|w/o|minus|non|disabled?|off)[ _-]*(?:any |an? |the |using )?"
     rf"{_NAMES}(?: decod\w*)?\b"
-    rf"|\b{_NAMES}(?: decod\w*)? *(?:=|is |switched |turned )? *(?:off|disabled|none)\b"
+    rf"|\b{_NAMES}(?:[ _-]decod\w*)? *(?:=|:|is |switched |turned )?"
+    r" *(?:off|disabled|none|null|not (?:enabled|used|loaded))\b"
     r"|(?<![-_])\b(?:k|mtp|num_spec\w*) *= *0(?![.\d])",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(
-    r"\b(?:plain|vanilla|ordinary|regular|auto-?regressive|base(?:line)?|greedy|decod\w*"
-    r"|generation|target|only|alone)\b"
+    r"\b(?:plain|vanilla|ordinary|regular|auto-?regressive|AR|base(?:line)?|greedy|decod\w*"
+    r"|generation|target|only|alone|STP|single[ -]token)\b"
     r"|^(?:none|off|no)$",
     re.IGNORECASE,
 )
@@ -53,15 +54,18 @@ def method_of(name: str | None) -> str | None:
     return "mtp" if word.endswith("_mtp") else known.get(word, word)
 
 
-def is_plain(reference: str | None) -> bool | None:
-    """Whether the reference is plain decode; None where the report does not say."""
+def is_plain(reference: str | None, *, alike: bool = False) -> bool | None:
+    """Whether the reference is plain decode; None where the report does not say.
+
+    Where neither side speculates (``alike``) the reference is, unless its words name a method.
+    """
     if reference is None or not reference.strip():
         return None
     text = _NOT_EAGER.sub("", reference).strip()
     rest = _WITHOUT.sub("", text)
     if _METHOD.search(rest) or _OTHER.search(rest):
         return False
-    return rest != text or _PLAIN.search(rest) is not None
+    return alike or rest != text or _PLAIN.search(rest) is not None
 
 
 def is_eager(reference: str | None) -> bool | None:

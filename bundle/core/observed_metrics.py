@@ -69,11 +69,14 @@ def values_of(side: ObservedArm, other: ObservedArm) -> dict[str, float]:
 
 
 def _given(side: ObservedArm) -> dict[str, float]:
-    """The figures of a side; its throughput follows from tokens and duration."""
+    """The figures of a side; its throughputs follow from tokens, requests and duration."""
     given = {name: value for name, value in side.metrics.items() if value > LEAST}
-    tokens = tokens_of(side)[0]
-    if tokens and side.duration_s is not None and side.duration_s > LEAST:
-        given.setdefault(THROUGHPUT, tokens[0] / side.duration_s)
+    tokens, requests = tokens_of(side)[0], side.completed or side.requests
+    if side.duration_s is not None and side.duration_s > LEAST:
+        if tokens:
+            given.setdefault(THROUGHPUT, tokens[0] / side.duration_s)
+        if requests:
+            given.setdefault("request_throughput", requests / side.duration_s)
     return given
 
 

@@ -122,7 +122,9 @@ def _subject(
         started=_started(ran, log),
         log_causes=tuple(c for c in log.causes if not ran or c[0] == "out-of-memory"),
         reference=report.reference,
-        reference_plain=False if speculates(facts) else is_plain(report.reference),
+        reference_plain=(
+            False if speculates(facts) else is_plain(report.reference, alike=identical is True)
+        ),
         identical=identical,
         config_differences=config_differences(facts),
         engine_differences=engine_differences(facts, log),
@@ -137,8 +139,8 @@ def _subject(
 
 
 def _with_logged(cell: ObservedCell, log: LogFacts) -> ObservedCell:
-    """Acceptance as the one log line tells it, where the cell and the log have no other."""
-    if cell.acceptance != ObservedAcceptance() or log.windows or len(log.ratios) != 1:
+    """Acceptance as the log lines tell it alike, where the cell and the log have no other."""
+    if cell.acceptance != ObservedAcceptance() or log.windows or len(set(log.ratios)) != 1:
         return cell
     length, rate = log.ratios[0]
     told = ObservedAcceptance(mean_acceptance_length=length, acceptance_rate=rate)
@@ -157,7 +159,8 @@ def _arm(
     tokens, tolerance = work_of(*sides)
     eager = facts.get("enforce_eager", (None, None))[at]
     kv = facts.get("kv_cache_tokens", (None, None))[at]
-    capacity = launches or ((int(kv),) if isinstance(kv, int | float) and kv > 0 else ())
+    told = log.kv_tokens if at and kv is None else kv
+    capacity = launches or ((int(told),) if isinstance(told, int | float) and told > 0 else ())
     requests = side.completed if side.completed is not None else side.requests
     missing = None
     if side.requests is not None and side.completed is not None:

@@ -307,6 +307,25 @@ def test_truncated_replies_are_shown_without_totals():
          "dependency-conflict"),
         ("triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456",
          "server-did-not-start"),
+        ("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+         "out-of-memory"),
+        ("vk::Device::allocateMemory: ErrorOutOfDeviceMemory", "out-of-memory"),
+        ("EL0004: Failed to allocate memory. Available memory is insufficient.", "out-of-memory"),
+        ("ValueError: The model's max seq len (131072) is larger than the maximum number of tokens "
+         "that can be stored in KV cache (54096).", "out-of-memory"),
+        ("RuntimeError: The NVIDIA driver on your system is too old (found version 12040).",
+         "dependency-conflict"),
+        ("A module that was compiled using NumPy 1.x cannot be run in NumPy 2.2.5",
+         "dependency-conflict"),
+        ("PyTorch and torchvision were compiled with different CUDA major versions.",
+         "dependency-conflict"),
+        ("ValueError: There is no module or parameter named 'embed_tokens' in LlamaForCausalLM",
+         "unsupported-method"),
+        ("draft model vocab type must match target model to use speculation",
+         "unsupported-method"),
+        ("  Value error, max_num_scheduled_tokens is set to -1792, which does not allow any tokens "
+         "to be scheduled", "unsupported-method"),
+        ("srv load_model: failed to load draft model, 'draft.gguf'", "server-did-not-start"),
     ],
 )  # fmt: skip
 def test_lines_that_end_a_server(line, finding):
@@ -385,6 +404,18 @@ def test_what_voids_a_comparison(fields, finding):
         ("MTP=0", "CLEAR"),
         ("num_speculative_tokens = 0", "CLEAR"),
         ("plain decode, top-k=20", "CLEAR"),
+        ("AR", "CLEAR"),
+        ("STP", "CLEAR"),
+        ("single-token steps", "CLEAR"),
+        ("not speculative", "CLEAR"),
+        ("server not using speculation", "CLEAR"),
+        ("speculative decoding not enabled", "CLEAR"),
+        ("spec-decode off", "CLEAR"),
+        ("speculative_config: null", "CLEAR"),
+        ("mtp: off", "CLEAR"),
+        ("not MTP but EAGLE", "TRIGGERED"),
+        ("MTP without prefix caching", "TRIGGERED"),
+        ("identical launch", "TRIGGERED"),
         ("k=0.5", "TRIGGERED"),
         ("plain server, k=3", "TRIGGERED"),
         ("baseline with num_speculative_tokens=10", "TRIGGERED"),
@@ -409,6 +440,18 @@ def test_no_method_on_either_side_decides_nothing(fields):
         result = judged(report([timed(100, speed)], **fields))
         assert result.verdict == "INCONCLUSIVE"
         assert "identical-configs" in fired(result)
+
+
+@pytest.mark.parametrize("reference", ["identical launch", "second boot of the same command"])
+def test_where_nothing_speculates_the_reference_is_plain_by_any_name(reference):
+    result = judged(report([timed(100, 76)], method="none", reference=reference))
+    assert result.verdict == "INCONCLUSIVE"
+    assert "reference-not-plain-decode" not in fired(result)
+
+
+def test_a_reference_that_names_a_method_is_none_where_nothing_speculates_either():
+    result = judged(report([timed(100, 76)], method="none", reference="MTP, k=3"))
+    assert "reference-not-plain-decode" in fired(result)
 
 
 def test_engine_facts_on_both_sides():
@@ -456,6 +499,17 @@ def test_throughput_follows_from_tokens_and_duration():
     assert judged(report([cell])).verdict == "SHIP"
 
 
+@pytest.mark.parametrize("count", ["requests", "completed"])
+def test_request_throughput_follows_from_requests_and_duration(count):
+    for seconds, word in ((206.88, "SHIP"), (420.0, "ABANDON")):
+        cell = {"baseline": {count: 1319, "duration_s": 334.3},
+                "speculative": {count: 1319, "duration_s": seconds}}  # fmt: skip
+        assert judged(report([cell])).verdict == word
+    # A stated figure outranks one that follows.
+    cell["baseline"]["request_throughput"] = 2.0
+    assert judged(report([cell])).verdict == "SHIP"
+
+
 def test_missing_and_failed_requests_void():
     for counts in ({"failed": 1}, {"requests": 10, "completed": 9}):
         cell = timed(100, 150)
@@ -491,6 +545,23 @@ def test_kv_capacity_blocks_a_ship():
     for left, word in ((80_000, "SHIP"), (60_000, "INCONCLUSIVE")):
         kv = {"baseline": 100_000, "speculative": left}
         assert judged(report([timed(100, 150)], kv_cache_tokens=kv)).verdict == word
+
+
+def test_kv_capacity_of_the_method_is_read_from_its_log():
+    line = "INFO [kv_cache_utils.py:716] GPU KV cache size: {} tokens"
+    logged = {"kv_cache_tokens": {"baseline": 100_000}, "log_lines": [line.format("44,112")]}
+    result = judged(report([timed(100, 150)], **logged))
+    assert "kv-capacity-loss" in fired(result)
+    assert result.verdict == "INCONCLUSIVE"
+    # Two capacities may be those of two servers; what the report states outranks its log.
+    logged["log_lines"].append(line.format("100,000"))
+    assert judged(report([timed(100, 150)], **logged)).verdict == "SHIP"
+    stated = {"baseline": 100_000, "speculative": 95_000}
+    logged = {"kv_cache_tokens": stated, "log_lines": [line.format("44,112")]}
+    assert judged(report([timed(100, 150)], **logged)).verdict == "SHIP"
+    # The log is the method's: it says nothing of the baseline.
+    logged = {"kv_cache_tokens": {"speculative": 44_000}, "log_lines": [line.format("100,000")]}
+    assert state(judged(report(**logged)), "kv-capacity-loss") == "NOT MEASURED"
 
 
 def test_reported_spread_beats_a_smaller_assumption():
@@ -1064,7 +1135,7 @@ def test_one_log_line_without_counts_tells_the_acceptance():
 @pytest.mark.parametrize(
     ("lines", "acceptance", "rate"),
     [
-        ([NO_COUNTS, NO_COUNTS], {}, None),
+        ([NO_COUNTS, "Mean acceptance length: 1.04"], {}, None),
         ([NO_COUNTS], {"acceptance_rate": 0.6}, 0.6),
         ([NO_COUNTS, "Accepted: 60 tokens, Drafted: 100 tokens"], {}, 0.6),
     ],
@@ -1072,3 +1143,43 @@ def test_one_log_line_without_counts_tells_the_acceptance():
 def test_lines_without_counts_are_never_averaged_and_outrank_nothing(lines, acceptance, rate):
     found = judged(report([{"acceptance": acceptance}], log_lines=lines)).acceptance
     assert found["acceptance_rate"] == rate
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SpecDecoding metrics: Mean acceptance length: 1.00, Avg Draft acceptance rate: 0.0%",
+        "[TP0] Decode batch. #running-req: 1, #token: 160, accept len: 1.00, cuda graph: True",
+    ],
+)
+def test_lines_without_counts_that_all_say_one_thing_are_believed(line):
+    result = judged(report(log_lines=[line] * 3))
+    assert result.acceptance["mean_acceptance_length"] == 1
+    assert "zero-acceptance" in fired(result)
+
+
+def _since_start(accepted, drafted):
+    return (
+        "Speculative metrics: Draft acceptance rate: 0.698, System efficiency: 0.426, "
+        f"Number of speculative tokens: 5, Number of accepted tokens: {accepted}, "
+        f"Number of draft tokens: {drafted}, Number of emitted tokens: 900."
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "accepted", "drafted"),
+    [
+        # Counted since the start: the last line has everything that those before it have.
+        ([_since_start(698, 1000), _since_start(1500, 2500)], 1500, 2500),
+        # Counted by reply: the replies add up.
+        (["draft acceptance = 0.64479 (  167 accepted /   259 generated), mean = 2.92",
+          "draft acceptance rate = 0.5 ( 100 accepted / 200 generated)"], 267, 459),
+        (["Accepted: 1,150 tokens, Drafted: 3,387 tokens"], 1150, 3387),
+        # No number, or none that a server counts to.
+        (["Accepted: , tokens, Drafted: , tokens"], None, None),
+        ([f"Accepted: {'9' * 5000} tokens, Drafted: {'9' * 5000} tokens"], None, None),
+    ],
+)  # fmt: skip
+def test_counts_of_several_engines_logs(lines, accepted, drafted):
+    found = judged(report(log_lines=lines)).acceptance
+    assert (found["accepted"], found["drafted"]) == (accepted, drafted)
