@@ -24,7 +24,7 @@ from bundle.core.quality import judge_quality
 from bundle.core.results import Acceptance, Results, VerdictRow
 from bundle.core.splits import split_rows
 from bundle.core.subjects import Context, subjects_of
-from bundle.core.sweeps import sweep_advice
+from bundle.core.sweeps import confused, sweep_advice
 from bundle.core.verdict import holm
 
 
@@ -55,7 +55,11 @@ def judge(evidence: Evidence) -> Results:
         acceptance=acceptance,
         break_even=break_even_of(evidence, fits, acceptance),
         findings=findings,
-        advice=(*sweep_advice(evidence, fits, acceptance), *advise(subjects, findings)),
+        advice=(
+            *sweep_advice(evidence, fits, acceptance),
+            *confused(evidence),
+            *advise(subjects, findings),
+        ),
         quality=rows,
         capacity=capacity_rows(evidence),
         failed=failed_runs(evidence),

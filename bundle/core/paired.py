@@ -82,15 +82,13 @@ def compare(
     items: Sequence[ItemScores],
     *,
     broken_replies: int = 0,
-    broken_replies_baseline: int = 0,
     doubts: Sequence[str] = (),
 ) -> Quality:
     """Judge quality from the scores of every checkable item.
 
     Args:
         items: scores by item and start.
-        broken_replies: empty or one-token replies of the method.
-        broken_replies_baseline: the same of all baseline starts.
+        broken_replies: empty or one-token replies of the method where the baseline has none.
         doubts: reasons from elsewhere (wide gaps or an excess of divergences at first
             differences) that keep quality from being shown.
     """
@@ -101,8 +99,8 @@ def compare(
     p = mcnemar(losses, wins)
     symmetric = max(_p_against((i.first, i) for i in items), _p_against((i.last, i) for i in items))
     state, reasons = _state(len(items), len(clear), losses, wins, p, symmetric)
-    if broken_replies and not broken_replies_baseline:
-        note = f"{broken_replies} empty or one-token replies, none from the baseline"
+    if broken_replies:
+        note = f"{broken_replies} empty or one-token replies where the baseline has none"
         state, reasons = "BROKEN", [note, *reasons]
     elif doubts:
         reasons += doubts

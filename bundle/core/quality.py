@@ -7,7 +7,7 @@ themselves are excluded (:mod:`bundle.core.paired` has the tests).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,12 +48,10 @@ def judge_quality(evidence: Evidence, group: str) -> GroupQuality:
         return _unmeasured(group, f"no quality pass of {side}", mine, lm_eval)
     outputs = compare_outputs(base, mine)
     scores = _scores(evidence, base, mine)
-    broken, broken_base = _broken_replies(base, mine)
     gaps = evidence.gaps.get(group, {})
     quality = compare(
         scores,
-        broken_replies=broken,
-        broken_replies_baseline=broken_base,
+        broken_replies=_broken_replies(base, mine),
         doubts=(*_doubts(outputs, gaps), *_lost(mine)),
     )
     row = _row(group, quality, outputs, scores, _kinds(mine), mine)
@@ -119,15 +117,26 @@ def _output(reply: Reply) -> Output:
     return reply.text if reply.token_ids is None else reply.token_ids
 
 
-def _broken_replies(base: Sequence[Start], mine: Sequence[Start]) -> tuple[int, int]:
-    """How many items have an empty or one-token reply: of the method, and of the baselines."""
-    theirs = {i for s in base for i, r in replies_by_item(s.replies).items() if _is_broken(r)}
-    own = {i for s in mine for i, r in replies_by_item(s.replies).items() if _is_broken(r)}
-    return len(own), len(theirs)
+def _broken_replies(base: Sequence[Start], mine: Sequence[Start]) -> int:
+    """Items of the method with an empty or one-token reply where the baseline has none.
+
+    A baseline that itself answers with one token somewhere makes short replies of the method
+    unsuspicious; an empty reply stays one wherever the baseline says something.
+    """
+    theirs, own = _items(base, _is_broken), _items(mine, _is_broken)
+    return len(own if not theirs else _items(mine, _is_empty) - theirs)
+
+
+def _items(starts: Sequence[Start], such: Callable[[Reply], bool]) -> set[str]:
+    return {i for s in starts for i, r in replies_by_item(s.replies).items() if such(r)}
 
 
 def _is_broken(reply: Reply) -> bool:
-    return reply.completion_tokens <= 1 or not reply.text.strip()
+    return reply.completion_tokens <= 1 or _is_empty(reply)
+
+
+def _is_empty(reply: Reply) -> bool:
+    return not reply.text.strip()
 
 
 def _doubts(outputs: Outputs, gaps: Mapping[str, Gap]) -> tuple[str, ...]:

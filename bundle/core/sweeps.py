@@ -50,6 +50,46 @@ def families(evidence: Evidence) -> tuple[Family, ...]:
     return tuple(found)
 
 
+def confused(evidence: Evidence) -> tuple[Advice, ...]:
+    """Groups of one method that no other group of it comes close to: two variables moved at once.
+
+    The difference between such groups explains nothing, so it is named as such.
+    """
+    groups = [g for g in expanded_groups(evidence.recipe) if g.role == "method" and g.speculative]
+    found = []
+    for i, group in enumerate(groups):
+        kin = [g for g in groups if g is not group and _method(g) == _method(group)]
+        moved = {g.name: _variables(_changed(g, group)) for g in kin}
+        before = [g.name for g in groups[:i] if g.name in moved]
+        if before and all(len(names) > 1 for names in moved.values()):
+            other = min(before, key=lambda name: len(moved[name]))
+            found.append(_two_at_once(group.name, other, moved[other]))
+    return tuple(found)
+
+
+def _method(group: Group) -> str | None:
+    return group.speculative.method if group.speculative else None
+
+
+def _variables(keys: set[str]) -> list[str]:
+    """What moved: both ends of the ngram window are one variable."""
+    names = {key: name for name, (_, own) in _VARIABLES.items() for key in own}
+    return sorted({names.get(key, key) for key in keys})
+
+
+def _two_at_once(group: str, other: str, moved: Sequence[str]) -> Advice:
+    return Advice(
+        id="two-variables-at-once",
+        group=group,
+        task=None,
+        text=(
+            f"{group} differs from {other} in {' and '.join(moved)} at once: what lies between "
+            "them explains neither; run one with a single one of these changed"
+        ),
+        measured=False,
+    )
+
+
 def _changed(a: Group, b: Group) -> set[str]:
     """What two speculative groups differ in beside their names."""
     keys = Speculative.__struct_fields__

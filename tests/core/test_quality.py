@@ -177,6 +177,19 @@ def test_a_reply_of_one_token_or_of_no_letter_is_broken(tokens, text, state):
     assert judge_quality(same, "eagle3").row.state == "SHOWN"
 
 
+@pytest.mark.parametrize(
+    ("tokens", "text", "state"), [((7,), "7", "SHOWN"), ((7, 8), " ", "BROKEN"), ((), "", "BROKEN")]
+)
+def test_a_baseline_with_a_short_reply_elsewhere_excuses_short_ones_but_no_empty_one(
+    tokens, text, state
+):
+    short = made.reply("q1", tokens=(5,), text="5")
+    given = told(
+        told(world(), FIRST, q1=short), METHOD, q0=made.reply("q0", tokens=tokens, text=text)
+    )
+    assert judge_quality(given, "eagle3").row.state == state
+
+
 def strayed(count):
     """The method leaves the baselines at token 30 of so many items."""
     given = world()

@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import astuple, replace
 
 from bundle.core.effects import CellFit
+from bundle.core.judging import judge
 from bundle.core.layout import Effect, Fit
 from bundle.core.recipe import Load, Sweep
 from bundle.core.results import Acceptance
-from bundle.core.sweeps import Family, bands, families, sweep_advice
+from bundle.core.sweeps import Family, bands, confused, families, sweep_advice
 from tests.builders import EAGLE, NGRAM, evidence, only
 
 SWEPT = replace(EAGLE, sweep=Sweep(num_speculative_tokens=(1, 5)))
@@ -164,3 +165,47 @@ def test_a_family_stays_as_it_is_and_is_named():
         found.variable = "other"
     with pytest.raises(TypeError, match="positional"):
         Family(*astuple(found))
+
+
+def tuned(name, k, window=4, **changes):
+    spec = replace(NGRAM.speculative, num_speculative_tokens=k, prompt_lookup_max=window)
+    return replace(NGRAM, name=name, speculative=spec, **changes)
+
+
+def test_two_variables_at_once_are_named_as_such():
+    (found,) = confused(ran(EAGLE, tuned("a", 4), tuned("b", 3, window=5)))
+    assert (found.id, found.group, found.task, found.measured) == (
+        "two-variables-at-once", "b", None, False
+    )  # fmt: skip
+    assert found.text == (
+        "b differs from a in num_speculative_tokens and prompt_lookup at once: what lies between "
+        "them explains neither; run one with a single one of these changed"
+    )
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        (tuned("a", 4),),
+        (tuned("a", 4), tuned("b", 3)),
+        (tuned("a", 4), tuned("b", 4, window=5)),
+        (tuned("a", 4), tuned("same", 4)),
+        (tuned("a", 4), tuned("b", 3, window=5), tuned("between", 3)),
+        (tuned("a", 4), EAGLE),
+    ],
+    ids=lambda groups: " ".join(g.name for g in groups),
+)
+def test_one_variable_at_a_time_is_not(groups):
+    assert confused(ran(*groups)) == ()
+
+
+def test_the_nearest_group_before_it_is_named():
+    far = tuned("far", 2, window=5, env={"X": "1"})
+    (second, third) = confused(ran(far, tuned("near", 4), tuned("b", 3, window=6)))
+    assert second.text.startswith("near differs from far in env and num_speculative_tokens and ")
+    assert third.text.startswith("b differs from near in num_speculative_tokens and prompt_lookup")
+
+
+def test_the_judge_says_so():
+    given = ran(tuned("a", 4), tuned("b", 3, window=5))
+    assert "two-variables-at-once" in [advice.id for advice in judge(given).advice]
