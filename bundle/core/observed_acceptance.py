@@ -51,10 +51,12 @@ def rates_of(
     if coverage is None and decode is not None and rounds is not None:
         coverage = min(1.0, rounds / decode)
         estimated += [] if a.decode_rounds else ["coverage"]
+    made = None if rounds is not None or method not in FIXED_K else _rounds_of(drafted, k)
+    estimated += [] if made is None else ["rounds"]
     found = Rates(
         accepted=accepted,
         drafted=drafted,
-        rounds=rounds,
+        rounds=rounds if made is None else made,
         rate=rate,
         length=length,
         per_position=positions,
@@ -85,6 +87,11 @@ def _counts(
         if a.windows and rounds is None and all(w.rounds is not None for w in a.windows):
             rounds = sum(w.rounds or 0 for w in a.windows)
     return accepted, drafted, rounds
+
+
+def _rounds_of(drafted: int | None, k: int | None) -> int | None:
+    """Rounds of a method that proposes k tokens in each; None where they do not come out even."""
+    return drafted // k if drafted and k and drafted % k == 0 else None
 
 
 def _histogram_accepted(histogram: Sequence[int]) -> int:

@@ -1183,3 +1183,22 @@ def _since_start(accepted, drafted):
 def test_counts_of_several_engines_logs(lines, accepted, drafted):
     found = judged(report(log_lines=lines)).acceptance
     assert (found["accepted"], found["drafted"]) == (accepted, drafted)
+
+
+@pytest.mark.parametrize(
+    ("method", "k", "drafted", "rounds"),
+    [
+        ("eagle3", 7, 21, 3),
+        ("eagle3", 5, 2500, 500),
+        ("eagle3", 5, 2501, None),
+        ("eagle3", None, 2500, None),
+        ("eagle3", 5, 0, None),
+        ("ngram", 5, 2500, None),
+    ],
+)
+def test_a_method_of_k_tokens_a_round_tells_its_rounds(method, k, drafted, rounds):
+    line = f"Accepted: 0 tokens, Drafted: {drafted} tokens"
+    result = judged(report(method=method, num_speculative_tokens=k, log_lines=[line]))
+    assert result.acceptance["rounds"] == rounds
+    assert ("rounds" in result.acceptance["estimated"]) == (rounds is not None)
+    assert ("too-few-samples" in fired(result)) == (rounds == 3)
