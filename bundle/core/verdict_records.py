@@ -129,14 +129,11 @@ def limit_state(lower: float | None, upper: float | None, limit: float) -> Limit
     return "SHOWN" if upper is not None and upper <= limit else "NOT SHOWN"
 
 
-def limit_of_effect(name: str, effect: Effect | None, limit: float, *, reason: str = "") -> Limit:
+def limit_of_effect(name: str, effect: Effect, limit: float) -> Limit:
     """Judge a cost by its effect: performance falling to a ratio r is a worsening of 1/r - 1.
 
-    ``effect`` is on the log performance (-log of a latency); None, with a reason, where it could
-    not be measured.
+    ``effect`` is on the log performance (-log of a latency).
     """
-    if effect is None:
-        return limit_unknown(name, limit, reason or "not measured")
     lower = None if effect.upper is None else math.expm1(-effect.upper)
     upper = None if effect.lower is None else math.expm1(-effect.lower)
     return Limit(
@@ -146,12 +143,12 @@ def limit_of_effect(name: str, effect: Effect | None, limit: float, *, reason: s
         lower=lower,
         upper=upper,
         limit=limit,
-        reason=reason or effect.reason or "",
+        reason=effect.reason or "",
     )
 
 
 def limit_of_percentile(
-    name: str, effect: Effect | None, limit: float, *, percentile: int, fewest_requests: int
+    name: str, effect: Effect, limit: float, *, percentile: int, fewest_requests: int
 ) -> Limit:
     """Judge a tail: a percentile over too few requests a start is unstable and decides nothing."""
     needed = REQUESTS_NEEDED[percentile]

@@ -23,6 +23,7 @@ from bundle.core.verdict import (
     limit_of_range,
     limit_state,
 )
+from bundle.core.verdict_records import limit_unknown
 from bundle.core.wording import apart, percent
 
 DF = 8.0
@@ -253,7 +254,10 @@ def test_an_expected_limit_that_is_absent_is_not_shown():
     [
         (limit_of_range("kv", 0.32, 0.35, 0.30), "limit kv is BROKEN: worse by 33.5 %"),
         (limit_of_range("kv", 0.2, 0.35, 0.30), "limit kv is NOT SHOWN: worse by 27.5 %"),
-        (limit_of_effect("p95_ttft", None, 0.1), "limit p95_ttft is NOT SHOWN: not measured"),
+        (
+            limit_unknown("p95_ttft", 0.1, "not measured"),
+            "limit p95_ttft is NOT SHOWN: not measured",
+        ),
         (limit_of_count("failed_requests", 3), "limit failed_requests is BROKEN: 3 found, allowed"),
         (
             limit_of_effect("p95_ttft", point(1.02), 0.1),

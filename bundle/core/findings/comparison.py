@@ -75,7 +75,7 @@ def _mean(arm: Arm) -> float:
 
 
 def _apart(a: float, b: float) -> float:
-    return abs(a - b) / max(a, b) if max(a, b) > 0 else 0.0
+    return 0.0 if a == b else abs(a - b) / max(a, b)
 
 
 @rule(
@@ -210,9 +210,10 @@ def foreign_traffic(s: Subject) -> Outcome:
         f"{name}: {_n(requests)} requests, {_n(tokens)} tokens beyond the client's"
         for name, requests, tokens in excess
     )
-    if any((requests or 0) > 0 or (tokens or 0) > 0 for _, requests, tokens in excess):
+    counts = [n for _, *both in excess for n in both]
+    if any(n is not None and n > 0 for n in counts):
         return triggered(said)
-    if any(requests is None or tokens is None for _, requests, tokens in excess):
+    if None in counts:
         return unknown(said)
     return clear(said)
 

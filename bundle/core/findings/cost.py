@@ -15,7 +15,7 @@ from bundle.core.findings.rule import (
     triggered,
     unknown,
 )
-from bundle.core.findings.subject import ITL, THROUGHPUT, TPOT, TTFT, Band, Subject
+from bundle.core.findings.subject import ITL, THROUGHPUT, TPOT, TTFT, Subject
 
 PAUSES = (f"p95_{ITL}", f"p99_{ITL}")
 
@@ -26,7 +26,7 @@ def kv_loss(s: Subject) -> float | None:
         return None
     before = sum(s.baseline.kv_tokens) / len(s.baseline.kv_tokens)
     after = sum(s.arm.kv_tokens) / len(s.arm.kv_tokens)
-    return (before - after) / before if before > 0 else None
+    return (before - after) / before if before else None
 
 
 @rule(
@@ -65,11 +65,6 @@ def preemptions(s: Subject) -> Outcome:
     return either(s.arm.preemptions > 0, f"{s.arm.preemptions} preemptions; baseline {base}")
 
 
-def worse(band: Band) -> bool:
-    """Worse by more than the interval; without an interval nothing is claimed."""
-    return band.upper is not None and band.upper < 0
-
-
 def _unmeasured(s: Subject, names: tuple[str, ...]) -> str:
     """Percentiles that rest on too few samples are there; the others are not."""
     few = [m for m in names if m in s.baseline.values and _is_unstable(s, m)]
@@ -93,7 +88,7 @@ def _tail(s: Subject, names: tuple[str, ...]) -> Outcome:
         f"performance {percent(band.estimate)} ({band.basis})"
         for name, band in found.items()
     )
-    if any(worse(band) for band in found.values()):
+    if any(band.worse for band in found.values()):
         return triggered(said)
     if all(band.upper is None for band in found.values()):
         return unknown(f"{said}: no bounds")
@@ -130,7 +125,7 @@ def tail_pauses(s: Subject) -> Outcome:
     said = f"speed {percent(speed.estimate)}; " + "; ".join(
         f"{m} {s.baseline.values[m]:.4g} to {s.arm.values[m]:.4g} ms" for m in names
     )
-    longer = any(worse(s.effects[m]) for m in names)
+    longer = any(s.effects[m].worse for m in names)
     if not longer and all(s.effects[m].upper is None for m in names):
         return unknown(f"{said}: no bounds")
     return either(longer and speed.estimate > 0, said)
@@ -179,8 +174,8 @@ def gpu_telemetry_denied(s: Subject) -> Outcome:
     denied = [arm.denied for arm in (s.baseline, s.arm) if arm.denied]
     if denied:
         return triggered("; ".join(dict.fromkeys(denied)))
-    if s.baseline.throttled is None and s.arm.throttled is None:
-        return unknown("no GPU was sampled")
+    if s.baseline.throttled is None or s.arm.throttled is None:
+        return unknown("GPUs were not sampled on both sides")
     return clear("NVML answered")
 
 

@@ -95,12 +95,9 @@ def percent(log_ratio: float) -> str:
 
 def shown(metric: str, band: Band) -> str:
     """``tpot +12.3 % (+8.1 % to +16.9 %, 95 % interval over 6 starts)``."""
-    if band.lower is None or band.upper is None:
-        return f"{metric} {percent(band.estimate)} ({band.basis})"
-    return (
-        f"{metric} {percent(band.estimate)} "
-        f"({percent(band.lower)} to {percent(band.upper)}, {band.basis})"
-    )
+    spread = " to ".join(percent(b) for b in (band.lower, band.upper) if b is not None)
+    known = f"{spread}, {band.basis}" if spread else band.basis
+    return f"{metric} {percent(band.estimate)} ({known})"
 
 
 def samples(name: str, found: int, needed: int) -> str:

@@ -34,6 +34,14 @@ def _deciding(s: Subject) -> dict[str, Band]:
     return {name: s.effects[name] for name in s.deciding if name in s.effects}
 
 
+def _bounded(s: Subject) -> dict[str, Band]:
+    return {name: band for name, band in _deciding(s).items() if band.upper is not None}
+
+
+def _no_bounds(s: Subject) -> Outcome:
+    return unknown("no effect with bounds" if _deciding(s) else "no deciding metric on both sides")
+
+
 @rule(
     "no-baseline-timing",
     "blocks",
@@ -110,23 +118,23 @@ def _peak_below_mean(s: Subject) -> list[str]:
 def _contradictions(s: Subject) -> list[str]:
     """Chunk figures that claim a gain or a loss which the speed does not show."""
     speed = s.effects.get(THROUGHPUT) or s.effects.get(TPOT)
-    if speed is None or speed.lower is None or speed.upper is None:
+    if speed is None:
         return []
-    half = (speed.upper - speed.lower) / 2
     itl = s.effects.get(ITL)
     chunks = {"ITL": itl.estimate if itl else None, "peak rate": _peaks(s)}
     return [
         f"{name} {percent(value)} while the speed is {percent(speed.estimate)}"
         for name, value in chunks.items()
-        if value is not None and _contradicts(value, speed.estimate, half)
+        if value is not None and _contradicts(value, speed)
     ]
 
 
-def _contradicts(chunks: float, speed: float, half: float) -> bool:
+def _contradicts(chunks: float, speed: Band) -> bool:
     """One says faster or slower beyond the noise, the other does not, and they lie apart."""
-    slower = chunks < -half and speed > -half
-    faster = chunks > half and speed < half
-    return (slower or faster) and abs(chunks - speed) > half
+    noise = speed.reach
+    slower = chunks < -noise and speed.estimate > -noise
+    faster = chunks > noise and speed.estimate < noise
+    return (slower or faster) and abs(chunks - speed.estimate) > noise
 
 
 @rule(
@@ -138,11 +146,10 @@ def _contradicts(chunks: float, speed: float, half: float) -> bool:
 )
 def slower_than_baseline(s: Subject) -> Outcome:
     """The upper bound of a deciding metric's effect lies below no effect."""
-    effects = _deciding(s)
-    bounded = {m: b for m, b in effects.items() if b.upper is not None}
+    bounded = _bounded(s)
     if not bounded:
-        return unknown("no effect with bounds" if effects else "no deciding metric on both sides")
-    slower = [shown(m, b) for m, b in bounded.items() if b.upper is not None and b.upper < 0]
+        return _no_bounds(s)
+    slower = [shown(m, b) for m, b in bounded.items() if b.worse]
     if slower:
         return triggered("; ".join(slower))
     return clear("; ".join(shown(m, b) for m, b in bounded.items()))
@@ -157,10 +164,9 @@ def slower_than_baseline(s: Subject) -> Outcome:
 )
 def within_noise(s: Subject) -> Outcome:
     """The effect of a deciding metric lies inside the noise, or inside the margin."""
-    effects = _deciding(s)
-    bounded = {m: b for m, b in effects.items() if b.lower is not None and b.upper is not None}
+    bounded = _bounded(s)
     if not bounded:
-        return unknown("no effect with bounds" if effects else "no deciding metric on both sides")
+        return _no_bounds(s)
     inside = [shown(m, b) for m, b in bounded.items() if _inside(b, s.margin)]
     if inside:
         return triggered("; ".join(inside))
@@ -168,8 +174,7 @@ def within_noise(s: Subject) -> Outcome:
 
 
 def _inside(band: Band, margin: float) -> bool:
-    noise = band.lower is not None and band.upper is not None and band.lower <= 0 <= band.upper
-    return noise or 0 <= band.estimate <= margin
+    return not band.worse and (not band.better or band.estimate <= margin)
 
 
 @rule(
@@ -189,7 +194,7 @@ def step_cost_exceeds_gain(s: Subject) -> Outcome:
     """
     a = s.acceptance
     gained = None if a is None else (a.effective if a.effective is not None else a.length)
-    effects = {m: b for m, b in _deciding(s).items() if b.upper is not None}
+    effects = _bounded(s)
     if a is None or gained is None or gained <= 0 or not effects:
         return unknown("tokens per round or the effect is not known")
     slowest = min(effects, key=lambda m: effects[m].estimate)
@@ -200,7 +205,7 @@ def step_cost_exceeds_gain(s: Subject) -> Outcome:
     most = "" if s.k is None else f" of at most {s.k + 1}"
     falls = [shown(m, b) for m, b in effects.items() if b.estimate < 0]
     said = [f"{word} {gained:.2f}{most}, break-even {even:.2f}", shown(name, band), *falls]
-    well_above = math.log(gained) > (band.upper or 0) - band.estimate
+    well_above = math.log(gained) > band.reach
     eaten = math.log(gained / even) <= s.margin and band.estimate <= s.margin
     return either(well_above and eaten, "; ".join(said))
 
@@ -231,11 +236,10 @@ def gain_exceeds_acceptance(s: Subject) -> Outcome:
         return unknown("tokens per round are not known")
     if THROUGHPUT not in s.deciding:
         return unknown("at a request rate the batches of both sides differ")
-    name = next((m for m in s.deciding if m in s.effects and s.effects[m].lower is not None), None)
-    if name is None:
-        return unknown("no effect with bounds")
-    band = s.effects[name]
-    lower = band.lower or 0.0
+    bounded = [(m, b, b.lower) for m, b in _deciding(s).items() if b.lower is not None]
+    if not bounded:
+        return _no_bounds(s)
+    name, band, lower = bounded[0]
     said = (
         f"{name} {band.ratio:.2f} times as fast, at least {math.exp(lower):.2f} ({band.basis}), "
         f"with {tokens:.2f} tokens a round: a step of {tokens / band.ratio:.2f} times the "
@@ -254,17 +258,18 @@ def gain_exceeds_acceptance(s: Subject) -> Outcome:
 def gain_fades_with_load(s: Subject) -> Outcome:
     """The speed-up falls from the lowest to the highest load by more than the noise."""
     points = _trend(s)
-    if len(points) < 2:
+    if not points:
         return unknown("one load only")
     low, high = points[0], points[-1]
-    said = ", ".join(f"{p.label} {percent(p.band.estimate)}" for p in points)
-    halves = [p.band.upper - p.band.estimate for p in (low, high) if p.band.upper is not None]
-    if len(halves) < 2:
-        return unknown(f"{points[0].metric}: {said}; no bounds")
-    fades = low.band.estimate - high.band.estimate > math.hypot(*halves)
+    shares = ", ".join(f"{p.label} {percent(p.band.estimate)}" for p in points)
+    said = f"{low.metric}: {shares}"
+    noise = math.hypot(low.band.reach, high.band.reach)
+    if math.isinf(noise):
+        return unknown(f"{said}; no bounds")
+    fades = low.band.estimate - high.band.estimate > noise
     crossing = _crossing(points)
     where = "" if crossing is None else f"; the gain ends near {crossing:.3g}"
-    return either(fades, f"{points[0].metric}: {said}{where if fades else ''}")
+    return either(fades, said + (where if fades else ""))
 
 
 def _trend(s: Subject) -> list[LoadPoint]:

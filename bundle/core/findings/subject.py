@@ -39,6 +39,21 @@ class Band(Struct, frozen=True, kw_only=True):
         """Performance over the baseline's."""
         return math.exp(self.estimate)
 
+    @property
+    def reach(self) -> float:
+        """How far the interval reaches beyond the estimate; infinite where there is none."""
+        return math.inf if self.upper is None else self.upper - self.estimate
+
+    @property
+    def worse(self) -> bool:
+        """Worse by more than the interval; without an interval nothing is claimed."""
+        return self.upper is not None and self.upper < 0
+
+    @property
+    def better(self) -> bool:
+        """Better by more than the interval."""
+        return self.lower is not None and self.lower > 0
+
 
 class Arm(Struct, frozen=True, kw_only=True):
     """One side of a comparison.

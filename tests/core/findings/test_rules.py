@@ -8,7 +8,6 @@ import pytest
 
 from bundle.core.findings import checklist
 from bundle.core.findings.cost import kv_loss
-from bundle.core.findings.rule import share, shown
 from bundle.core.findings.subject import Arm, Band, LoadPoint, QualityFacts, Rates, Subject
 
 
@@ -354,14 +353,3 @@ def test_a_rule_that_fires_anywhere_counts_for_the_group():
     dummy = [subject(dummy=False), subject(dummy=True, load="c8"), subject(load="c9")]
     one = [f for f in checklist(dummy) if f.id == "dummy-weights"]
     assert [f.state for f in one] == ["TRIGGERED"]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0.0 %"), (0.0001, "<0.1 %"), (0.9999, ">99.9 %"), (1, "100.0 %")]
-)
-def test_shares_never_round_to_all_or_nothing(value, text):
-    assert share(value) == text
-
-
-def test_an_effect_without_bounds_says_why():
-    assert shown("tpot", band(0.1, None)) == "tpot +10.5 % (made)"
