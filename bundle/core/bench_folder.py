@@ -23,7 +23,7 @@ from bundle.errors import InputError
 _SPEC = "spec_decode_"
 
 
-class _Required(Struct):
+class _Required(Struct, frozen=True, kw_only=True):
     """What every result has."""
 
     num_prompts: int

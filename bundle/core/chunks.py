@@ -35,10 +35,7 @@ class Chunks(Struct, frozen=True, kw_only=True):
 
 def chunks_of(benches: Iterable[Bench]) -> Chunks | None:
     """Sums over results; None where no result has the pauses of its requests."""
-    known = [b for b in benches if b.pauses]
+    known = [(b.pauses, b.output_tokens - b.completed) for b in benches if b.pauses]
     if not known:
         return None
-    return Chunks(
-        pauses=sum(b.pauses or 0 for b in known),
-        tokens=sum(b.output_tokens - b.completed for b in known),
-    )
+    return Chunks(pauses=sum(p for p, _ in known), tokens=sum(t for _, t in known))

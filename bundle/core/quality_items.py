@@ -34,14 +34,14 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Strict record."""
 
 
-class Message(_Record, frozen=True):
+class Message(_Record, frozen=True, kw_only=True):
     """One turn of a chat."""
 
     role: Literal["system", "user", "assistant"]
     content: Text
 
 
-class SyntaxTreeCheck(_Record, frozen=True, tag_field="type", tag="syntax-tree"):
+class SyntaxTreeCheck(_Record, frozen=True, kw_only=True, tag_field="type", tag="syntax-tree"):
     """The reply is ``source`` with ``function`` replaced by one of ``expected``, nothing else.
 
     Each of ``expected`` is the text of one function; it may have a new name.
@@ -52,20 +52,20 @@ class SyntaxTreeCheck(_Record, frozen=True, tag_field="type", tag="syntax-tree")
     expected: Annotated[tuple[Text, ...], Meta(min_length=1)]
 
 
-class NumberCheck(_Record, frozen=True, tag_field="type", tag="number"):
+class NumberCheck(_Record, frozen=True, kw_only=True, tag_field="type", tag="number"):
     """The last number of the reply equals ``answer``, a decimal number."""
 
     answer: Annotated[str, Meta(pattern=r"^-?\d{1,30}(\.\d{1,30})?\Z")]
 
 
-class SchemaCheck(_Record, frozen=True, tag_field="type", tag="json-schema"):
+class SchemaCheck(_Record, frozen=True, kw_only=True, tag_field="type", tag="json-schema"):
     """The reply is JSON valid against ``schema``; ``example`` is one that is."""
 
     schema: dict[str, object]
     example: object
 
 
-class PhraseCheck(_Record, frozen=True, tag_field="type", tag="phrase"):
+class PhraseCheck(_Record, frozen=True, kw_only=True, tag_field="type", tag="phrase"):
     """The reply has one of ``accept`` as whole words and none of ``reject``."""
 
     accept: Annotated[tuple[Text, ...], Meta(min_length=1)]
@@ -83,7 +83,7 @@ CHECKS_OF_KIND: dict[Kind, tuple[type[_Record], ...]] = {
 }
 
 
-class QualityItem(_Record, frozen=True):
+class QualityItem(_Record, frozen=True, kw_only=True):
     """One row of ``quality.jsonl``. ``max_tokens`` caps the reply; it should end before."""
 
     id: Name
@@ -94,7 +94,7 @@ class QualityItem(_Record, frozen=True):
     check: Check
 
 
-class AcceptancePrompt(_Record, frozen=True):
+class AcceptancePrompt(_Record, frozen=True, kw_only=True):
     """One prompt that is run for its acceptance figures and its text, with nothing to check."""
 
     id: Name

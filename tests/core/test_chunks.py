@@ -33,6 +33,13 @@ def test_one_token_a_chunk_is_not_merged():
     assert not found.merged
 
 
+@pytest.mark.parametrize(("tokens", "merged"), [(1010, False), (1011, True)])
+def test_more_than_a_hundredth_above_one_token_is_merged(tokens, merged):
+    found = chunks_of([bench(completed=1, output_tokens=tokens + 1, pauses=1000)])
+    assert found is not None
+    assert found.merged is merged
+
+
 @pytest.mark.parametrize("pauses", [None, 0])
 def test_without_pauses_nothing_is_known(pauses):
     assert chunks_of([bench(pauses=pauses)]) is None

@@ -255,3 +255,31 @@ def test_quality_that_is_switched_off_stays_off() -> None:
     (row,) = decide(given, Decided(fits={}, findings=(), quality=quality))
     assert row.verdict != "ABANDON"
     assert "lm-eval" in row.checks_run
+
+
+def test_of_two_evaluations_of_a_method_the_first_counts() -> None:
+    given = evaluated()
+    worse = output(set(range(20)))
+
+    def twice(start: Start) -> Start:
+        again = start.run.group == "ngram" and start.run.block == 2
+        return replace(start, lm_eval=worse) if again else start
+
+    assert judged(replace(given, starts=tuple(map(twice, given.starts)))).rows[0].lost == 0
+
+
+def test_the_first_reason_is_told() -> None:
+    def failed(start: Start) -> Start:
+        if start.run.lm_eval is None or start.run.group != "baseline":
+            return start
+        said = LmEvalRun(status="failed", reason=f"no answer at {start.run.position}")
+        return replace(start, lm_eval=None, run=replace(start.run, lm_eval=said))
+
+    given = evaluated()
+    given = replace(given, starts=tuple(failed(s) for s in given.starts))
+    assert judged(given).reason == "no evaluation of baseline: no answer at 0"
+    first = output(metric="bleu")
+    second = output(metric="chrf")
+    mine = replace(first, scores=first.scores + second.scores)
+    found = judged(evaluated(mine, lambda _: mine))
+    assert found.reason.startswith("t: bleu does not pass or fail an item")

@@ -1,9 +1,13 @@
 """The core opens no file, reads no clock, asks no network, and knows nothing of the outside."""
 
 import ast
+import importlib
+import inspect
+import pkgutil
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import bundle.core
 
@@ -52,3 +56,29 @@ def test_core_is_pure(path: Path) -> None:
     }
     assert not calls & FORBIDDEN_CALLS
     assert "datetime.now" not in path.read_text()
+
+
+def records() -> list[type[Struct]]:
+    """Every record class of the core."""
+    found = pkgutil.walk_packages(bundle.core.__path__, "bundle.core.")
+    modules = [importlib.import_module(one.name) for one in found]
+    return [
+        thing
+        for module in modules
+        for thing in vars(module).values()
+        if inspect.isclass(thing)
+        and issubclass(thing, Struct)
+        and thing.__module__ == module.__name__
+    ]
+
+
+#: Pairs and the like, whose fields everybody knows by their place.
+BY_PLACE = {"Outcome", "_Kind"}
+
+
+def test_records_are_frozen_and_name_their_fields() -> None:
+    for record in records():
+        assert record.__struct_config__.frozen, record
+        kinds = {p.kind for p in inspect.signature(record).parameters.values()}
+        if record.__name__ not in BY_PLACE:
+            assert kinds <= {inspect.Parameter.KEYWORD_ONLY}, record

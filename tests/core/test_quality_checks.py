@@ -143,6 +143,11 @@ def test_another_number_is_not_the_answer(reply, reason):
     assert reason in answer.reason or len(reply) > 100
 
 
+@pytest.mark.parametrize(("zeros", "passed"), [(59, True), (60, False)])
+def test_a_number_of_at_most_sixty_characters_is_read(zeros, passed):
+    assert checked(NumberCheck(answer="7"), f"{'0' * zeros}7").passed is passed
+
+
 RULE = SchemaCheck(
     schema={
         "type": "object",
@@ -200,6 +205,13 @@ def test_a_phrase_that_is_not_said_or_not_alone(reply, reason):
     answer = checked(rule, reply)
     assert not answer.passed
     assert reason in answer.reason
+
+
+@pytest.mark.parametrize(("last", "length"), [("c", 200), ("cc", 198)])
+def test_a_reason_longer_than_two_hundred_characters_is_cut_at_a_word(last, length):
+    answer = checked(PhraseCheck(accept=("ab " * 58 + last,)), "no")
+    assert len(answer.reason) == length
+    assert answer.reason.endswith(" ...") is (length < 200)
 
 
 @pytest.mark.parametrize(
