@@ -103,7 +103,9 @@ def _subject(
     if baseline.eager is None:
         baseline = replace(baseline, eager=is_eager(report.reference))
     effects = effects_of(baseline, arm, noise, assumed, spreads_of(cell))
-    identical = None if method is None else method in NO_METHOD or k == 0
+    deciding = deciding_of(cell, effects)
+    slower = any((effects[m].upper or 0.0) < 0 for m in deciding if m in effects)
+    identical = _identical(method, k, slower)
     runner = _text(facts.get("runner", (None, None))[1])
     missing = first(cell.speculative.metrics_missing, log.no_figures or None)
     return Subject(
@@ -113,7 +115,7 @@ def _subject(
         method=method,
         k=k,
         margin=math.log1p(margin),
-        deciding=deciding_of(cell, effects),
+        deciding=deciding,
         baseline=baseline,
         arm=arm,
         effects=effects,
@@ -136,6 +138,15 @@ def _subject(
         metrics_expected=None if missing is None else max(missing, arm.requests or 0, 1),
         percentiles=percentiles_of(cell),
     )
+
+
+def _identical(method: str | None, k: int | None, slower: bool) -> bool | None:
+    """Whether both sides are one configuration; None where the method is not known.
+
+    A method that proposes nothing (a schedule that has come to 0) can gain nothing and can still
+    cost: it is another server only as far as it is slower.
+    """
+    return None if method is None else method in NO_METHOD or (k == 0 and not slower)
 
 
 def _with_logged(cell: ObservedCell, log: LogFacts) -> ObservedCell:

@@ -434,12 +434,20 @@ def test_references(reference, plain):
     assert state(result, "reference-not-plain-decode") == plain
 
 
-@pytest.mark.parametrize("fields", [{"method": "none"}, {"num_speculative_tokens": 0}])
-def test_no_method_on_either_side_decides_nothing(fields):
-    for speed in (50, 100, 200):
-        result = judged(report([timed(100, speed)], **fields))
-        assert result.verdict == "INCONCLUSIVE"
-        assert "identical-configs" in fired(result)
+@pytest.mark.parametrize("speed", [50, 100, 200])
+def test_no_method_on_either_side_decides_nothing(speed):
+    result = judged(report([timed(100, speed)], method="none"))
+    assert result.verdict == "INCONCLUSIVE"
+    assert "identical-configs" in fired(result)
+
+
+@pytest.mark.parametrize(
+    ("speed", "word"), [(78, "ABANDON"), (100, "INCONCLUSIVE"), (200, "INCONCLUSIVE")]
+)
+def test_a_method_that_proposes_nothing_may_cost_and_cannot_gain(speed, word):
+    result = judged(report([timed(100, speed)], num_speculative_tokens=0))
+    assert result.verdict == word
+    assert ("identical-configs" in fired(result)) == (word == "INCONCLUSIVE")
 
 
 @pytest.mark.parametrize("reference", ["identical launch", "second boot of the same command"])
