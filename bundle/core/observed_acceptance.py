@@ -8,8 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bundle.core.acceptance import histogram_to_positions
-from bundle.core.findings.subject import FIXED_K, Rates
+from bundle.core.findings.subject import Rates
 from bundle.core.observed import ObservedAcceptance, ObservedCell, Window
+
+_FIXED_K = frozenset(
+    (
+        "dflash",
+        "dflash2",
+        "draft_model",
+        "dspark",
+        "eagle",
+        "eagle3",
+        "medusa",
+        "mlp_speculator",
+        "mtp",
+    )
+)
+"""Methods that propose k tokens in every round; the others propose what they find."""
 
 _ROUNDING = 0.0051
 """A stated ratio may be rounded or cut at two decimals, or at whole per cents."""
@@ -43,7 +58,7 @@ def rates_of(
         length = 1 + sum(positions)
         estimated.append("length")
     rate = _stated_rate(a, length, k) if drafted is None or accepted is None else counted
-    if length is None and rate is not None and rounds is None and method in FIXED_K and k:
+    if length is None and rate is not None and rounds is None and method in _FIXED_K and k:
         length = 1 + k * rate
         estimated.append("length")
     decode, effective = _decode_rounds(cell, accepted, rounds)
@@ -51,7 +66,7 @@ def rates_of(
     if coverage is None and decode is not None and rounds is not None:
         coverage = min(1.0, rounds / decode)
         estimated += [] if a.decode_rounds else ["coverage"]
-    made = None if rounds is not None or method not in FIXED_K else _rounds_of(drafted, k)
+    made = None if rounds is not None or method not in _FIXED_K else _rounds_of(drafted, k)
     estimated += [] if made is None else ["rounds"]
     found = Rates(
         accepted=accepted,

@@ -1197,6 +1197,7 @@ def test_counts_of_several_engines_logs(lines, accepted, drafted):
     ("method", "k", "drafted", "rounds"),
     [
         ("eagle3", 7, 21, 3),
+        ("dflash", 7, 21, 3),
         ("eagle3", 5, 2500, 500),
         ("eagle3", 5, 2501, None),
         ("eagle3", None, 2500, None),

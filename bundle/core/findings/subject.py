@@ -19,8 +19,6 @@ TPOT = "tpot"
 E2EL = "e2el"
 TTFT = "ttft"
 ITL = "itl"
-FIXED_K = frozenset({"draft_model", "eagle", "eagle3", "mtp"})
-"""Methods that propose k tokens in every round; the others propose what they find."""
 
 
 class Band(Struct, frozen=True, kw_only=True):
