@@ -70,6 +70,13 @@ def test_nothing_proposed_is_not_the_same_as_nothing_known(rates, evidence):
     assert (one.state, one.evidence) == ("NOT MEASURED", evidence)
 
 
+def test_counted_tokens_have_no_rounding():
+    sides = {"baseline": Arm(tokens=(1000.0,)), "arm": Arm(tokens=(980.0,))}
+    assert found("unequal-work", **sides, **acceptance()).evidence == (
+        "baseline and g: 1000 and 980 output tokens, allowed difference 1.0 %"
+    )
+
+
 OWN = {"diverged": 5, "comparable": 50, "aa_diverged": 0, "aa_comparable": 50, "outputs_p": 0.5}
 
 
