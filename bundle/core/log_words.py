@@ -14,21 +14,21 @@ from msgspec import Struct
 from bundle.core.causes import known_symptom
 
 _BENIGN = re.compile(
-    r"will be disabled|runner instead\b|fall(?:ing)? back|\bWARNING\b|\bINFO\b|\bDEBUG\b"
+    r"will be disabled|\bdisabling\b|runner instead\b|fall(?:ing)? back|\bWARNING\b|\bINFO\b|\bDEBUG\b"
     r"|SpecDecoding metrics",
     re.IGNORECASE,
 )
 _ERROR = re.compile(
     r"\b\w*(?:Error|Exception|OutOfResources)\b|\bERROR\b|\berror:|Traceback|core dumped"
-    r"|Segmentation fault|Killed|failed to start|initialization failed|\bValue error,"
-    r"|failed to load (?:the )?(?:draft |target )?model"
+    r"|Segmentation fault|Killed|failed to start|initialization failed"
+    r"|\bValue error,|\bAssertion failed,|failed to load (?:the )?(?:draft |target )?model"
     r"|\bcrash(?:ed|es)?\b|\bSIG(?:SEGV|KILL|ABRT)\b"
     r"|exited (?:with|unexpectedly)|illegal memory access|device-side assert",
 )
 _MEMORY = re.compile(
     r"OutOfMemory|out[ _]of[ _]memory|\bOOM(?:-?Killed)?\b|No available memory for the cache blocks"
     r"|To serve at least one request with|is less than desired GPU memory utilization"
-    r"|Cannot allocate memory|MemoryError|memory is not enough|insufficient memory"
+    r"|Cannot allocate memory|MemoryError|memory is not enough|insufficient (?:KV cache )?memory"
     r"|OUT_OF_RESOURCES|ALLOC_FAILED|cudaErrorMemoryAllocation|OutOf(?:Device|Host)Memory"
     r"|not enough (?:GPU |device |host )?memory|failed to allocate memory"
     r"|larger than the maximum number of tokens that can be stored in KV cache",
@@ -37,7 +37,8 @@ _MEMORY = re.compile(
 _DEPENDENCY = re.compile(
     r"ModuleNotFoundError|ImportError|No module named|cannot import name|PackageNotFoundError"
     r"|undefined symbol|operator \S+ does not exist|is required for suffix decoding"
-    r"|requires .+ but you have|incompatible|conflicting dependencies|ResolutionImpossible"
+    r"|requires .+ but you have|incompatible|not compatible|conflicting dependencies"
+    r"|ResolutionImpossible|cannot open shared object file|module '\S+' has no attribute"
     r"|version conflict|CUDA driver version is insufficient|driver on your system is too old"
     r"|dependency resolver|compiled (?:using|with) .*(?:cannot be run|different)"
     r"|does not recognize this architecture|version \S+ does not match",
@@ -52,10 +53,19 @@ _UNSUPPORTED = re.compile(
     r"|is not implemented|vocab\w* (?:\w+ )?must match|no module or parameter named",
     re.IGNORECASE,
 )
+# An error of these kinds, or of these words, that speaks of speculation is a refusal of it: what a
+# method does not go together with is no package.
+_SPECULATION = re.compile(
+    r"speculat|\bspec[ _-]decod|draft|\beagle\d*\b|\bmtp\b|\bn-?gram\b|\bmedusa\b", re.IGNORECASE
+)
+_CLASH = re.compile(r"\b(?:incompatible|not compatible)\b", re.IGNORECASE)
+_COMPLAINT = re.compile(
+    r"ValueError|NotImplementedError|AssertionError|error: argument|\brequires\b", re.IGNORECASE
+)
 # Words that mean a refusal only inside an error.
 _REFUSED = re.compile(
     r"num_speculative_tokens|must be <=|Input should be|has no attribute|validation error"
-    r"|\bValue error,",
+    r"|\bValue error,|\bAssertion failed,",
     re.IGNORECASE,
 )
 _DIED = re.compile(
@@ -157,13 +167,15 @@ def _cause(line: str) -> str | None:
         return None
     if _MEMORY.search(line):
         return "out-of-memory"
-    if _DEPENDENCY.search(line):
+    speculation = _SPECULATION.search(line) is not None
+    clash = speculation and _CLASH.search(line) is not None
+    if _DEPENDENCY.search(line) and not clash:
         return "dependency-conflict"
-    if _UNSUPPORTED.search(line):
+    if clash or _UNSUPPORTED.search(line):
         return "unsupported-method"
     if not _ERROR.search(line):
         return known_symptom(line)
-    if _REFUSED.search(line):
+    if _REFUSED.search(line) or (speculation and _COMPLAINT.search(line)):
         return "unsupported-method"
     return known_symptom(line) or "server-did-not-start"
 

@@ -326,6 +326,20 @@ def test_truncated_replies_are_shown_without_totals():
         ("  Value error, max_num_scheduled_tokens is set to -1792, which does not allow any tokens "
          "to be scheduled", "unsupported-method"),
         ("srv load_model: failed to load draft model, 'draft.gguf'", "server-did-not-start"),
+        ("ValueError: Invalid speculative method: suffix", "unsupported-method"),
+        ("ValueError: EAGLE is not compatible with chunked prefill", "unsupported-method"),
+        ("Structured outputs and speculative decoding are incompatible", "unsupported-method"),
+        ("RuntimeError: MTP requires a model with MTP layers", "unsupported-method"),
+        ("error: argument --speculative-config: invalid loads value", "unsupported-method"),
+        ("Assertion failed, draft_tensor_parallel_size must be 1", "unsupported-method"),
+        ("arctic-inference 0.1.1 has torch 2.7.0, incompatible with 2.8.0", "dependency-conflict"),
+        ("CUDA capability sm_120 is not compatible with the current PyTorch installation.",
+         "dependency-conflict"),
+        ("AttributeError: module 'vllm.config' has no attribute 'SpeculativeConfig'",
+         "dependency-conflict"),
+        ("OSError: libcublas.so.12: cannot open shared object file", "dependency-conflict"),
+        ("RuntimeError: Insufficient KV cache memory for the draft", "out-of-memory"),
+        ("KeyError: 'eagle'", "server-did-not-start"),
     ],
 )  # fmt: skip
 def test_lines_that_end_a_server(line, finding):
@@ -340,12 +354,14 @@ def test_lines_that_end_a_server(line, finding):
         "WARNING: FlashInfer is not supported, falling back to another backend",
         "Async scheduling not supported with ngram-based speculative decoding and will be disabled",
         "INFO 11-30 12:00:00 [core.py:1] ready; errors: 0",
+        "chunked prefill is not compatible with speculative decoding, disabling it",
         "",
     ],
 )
 def test_lines_the_server_went_on_after(line):
     result = judged(report([timed(100, 150)], log_lines=[line]))
     assert result.verdict == "SHIP"
+    assert "server-did-not-start" not in fired(judged(report(log_lines=[line])))
 
 
 def test_async_off_is_an_engine_difference():
