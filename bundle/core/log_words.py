@@ -14,8 +14,8 @@ from msgspec import Struct
 from bundle.core.causes import known_symptom
 
 _BENIGN = re.compile(
-    r"will be disabled|\bdisabling\b|runner instead\b|fall(?:ing)? back|\bWARNING\b|\bINFO\b|\bDEBUG\b"
-    r"|SpecDecoding metrics",
+    r"will be disabled|\bdisabling\b|runner instead\b|fall(?:ing)? back|\bWARNING\b|\bINFO\b"
+    r"|\bDEBUG\b|SpecDecoding metrics",
     re.IGNORECASE,
 )
 _ERROR = re.compile(
