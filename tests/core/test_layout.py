@@ -179,6 +179,33 @@ def test_starts_that_agree_to_the_last_digit_claim_no_certainty():
     assert found.problems == (found.effects["g1"].reason,)
 
 
+@pytest.mark.parametrize(
+    ("level", "noise", "copied"),
+    [
+        (0.25, 0.9e-12, True),
+        (0.25, 1.2e-12, False),
+        (0.75, 1.5e-12, False),
+        (16.0, 1e-11, True),
+        (16.0, 2e-11, False),
+    ],
+)
+def test_starts_agree_to_the_last_digit_by_the_size_of_the_numbers(level, noise, copied):
+    """Below a millionth of a millionth of the largest value, or of 1 where all are smaller."""
+    slots = design(2, 2)
+    pattern = np.array([0, 1, 0, 1, 1, 0, 0, 1])
+    scale = fit(samples(slots, pattern), methods=2).noise_sd
+    found = fit(samples(slots, level + pattern * (noise / scale)), methods=2)
+    assert found.noise_sd == pytest.approx(noise, rel=0.1)
+    assert (found.effects["g1"].lower is None) is copied
+
+
+def test_one_degree_of_freedom_measures_the_noise():
+    found = fit(noisy(2, 2, seed=6, lost=((0, 3, BASELINE),)), methods=2)
+    assert found.df == 1
+    assert found.noise_sd is not None
+    assert found.effects["g1"].lower is not None
+
+
 def test_no_reference_start_drops_every_arm_with_the_reason():
     data = [s for s in noisy(3, 2, seed=7) if s.arm != BASELINE]
     found = fit(data, methods=2)
@@ -244,7 +271,7 @@ def test_an_arm_that_holds_all_the_residual_freedom_gets_the_plain_variance():
     ("bad", "message"),
     [
         ([Sample(block=0, position=0, arm=BASELINE, y=math.nan)], "finite"),
-        ([Sample(block=0, position=5, arm=BASELINE, y=0.0)], "position from 0 to 3"),
+        ([Sample(block=0, position=4, arm=BASELINE, y=0.0)], "position from 0 to 3"),
         ([Sample(block=0, position=-1, arm=BASELINE, y=0.0)], "position from 0 to 3"),
         ([Sample(block=0, position=1, arm=a, y=0.0) for a in ("g1", "g2")], "found two"),
     ],

@@ -16,7 +16,6 @@ from bundle.core.verdict_records import (
     limit_of_percentile,
     limit_of_range,
 )
-from tests.core.findings.test_subject import assert_fixed_and_named
 
 
 def effect(log_effect, se=0.001, half=0.01, reason=None):
@@ -45,19 +44,6 @@ def evidence(one, **changes):
         "limits": (limit_of_count("failed-requests", 0),),
     }
     return Evidence(**{**base, **changes})
-
-
-def test_what_a_verdict_rests_on_stays_as_it_is():
-    given = evidence(effect(0.2))
-    for record in (
-        given,
-        given.target,
-        given.target.metrics[0],
-        given.limits[0],
-        given.looks,
-        judge(given),
-    ):
-        assert_fixed_and_named(record)
 
 
 def test_the_policy_where_nobody_says_otherwise():

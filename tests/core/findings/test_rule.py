@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bundle.core.findings import RULES
-from bundle.core.findings.rule import clear, percent, share, shown
+from bundle.core.findings.rule import percent, share, shown
 from bundle.core.findings.subject import Band
-from tests.core.findings.test_subject import assert_fixed_and_named
 
 
 @pytest.mark.parametrize(
@@ -39,8 +37,3 @@ def test_an_effect_has_both_bounds_or_says_why_not(lower, upper, text):
 
 def test_a_change_has_its_sign():
     assert [percent(x) for x in (-0.1, 0.0, 0.1)] == ["-9.5 %", "+0.0 %", "+10.5 %"]
-
-
-def test_rules_and_what_they_said_stay_as_they_are():
-    assert_fixed_and_named(clear("nothing"), named=False)
-    assert_fixed_and_named(RULES[0])

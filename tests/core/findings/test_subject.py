@@ -6,32 +6,8 @@ import math
 
 import pytest
 
-from bundle.core.findings.subject import Arm, Band, LoadPoint, QualityFacts, Rates, Subject
+from bundle.core.findings.subject import Arm, Band, QualityFacts
 from tests.core.findings.test_rules import acceptance, band, found, subject
-
-
-def assert_fixed_and_named(record, *, named=True):
-    """Nothing in a record changes later, and its figures are given by name, not by place."""
-    fields = record.__struct_fields__
-    with pytest.raises(AttributeError):
-        setattr(record, fields[0], getattr(record, fields[0]))
-    if named:
-        with pytest.raises(TypeError):
-            type(record)(*(getattr(record, name) for name in fields))
-
-
-def test_one_rule_cannot_change_what_the_next_one_sees():
-    slow = band(-0.2)
-    assert slow.worse
-    for record in (
-        slow,
-        Arm(),
-        Rates(),
-        QualityFacts(state="SHOWN", reason=""),
-        LoadPoint(label="c1", size=1, metric="tpot", band=slow),
-        Subject(group="g"),
-    ):
-        assert_fixed_and_named(record)
 
 
 @pytest.mark.parametrize(
