@@ -28,6 +28,7 @@ from tests.mutation.session import (
     UNSUITABLE,
     Recorder,
     Session,
+    digest,
     imported,
 )
 
@@ -124,8 +125,10 @@ def record(tests: list[str]) -> int:
     if old is not None and tests:
         new = read_map()
         for path, lines in old["lines"].items():
-            if old["sources"].get(path) != new["sources"].get(path):
+            source = ROOT / path
+            if not source.exists() or old["sources"][path] != digest(source):
                 continue
+            new["sources"][path] = old["sources"][path]
             for line, names in lines.items():
                 mine = new["lines"].setdefault(path, {}).setdefault(line, [])
                 kept = [n for n in names if n.partition("::")[0] not in tests]
