@@ -115,7 +115,7 @@ class Gap(Struct, frozen=True, kw_only=True):
 
     position: int
     nats: float
-    ranked: bool | None = True
+    ranked: bool | None
 
 
 class Evidence(Struct, frozen=True, kw_only=True):

@@ -1,9 +1,7 @@
-"""How a start is named, and a gap of which little is known."""
+"""How a start is named."""
 
 from __future__ import annotations
 
-from bundle.core.divergences import is_wide
-from bundle.core.evidence import Gap
 from tests.builders import EAGLE, evidence, only
 
 
@@ -16,8 +14,3 @@ def test_a_start_is_named_by_its_place_in_the_order_of_runs():
         "2/0-baseline",
     ]
     assert given.starts[0].cell("code", "c1") is None
-
-
-def test_a_gap_of_which_no_token_is_told_is_judged_by_its_width():
-    assert not is_wide(Gap(position=0, nats=1.0))
-    assert is_wide(Gap(position=0, nats=1.01))

@@ -793,7 +793,9 @@ def test_early_divergences_leave_quality_not_shown():
 
 def test_wide_gaps_at_first_divergences_leave_quality_not_shown():
     def gaps(*nats):
-        return {"eagle3": {f"q{i}": Gap(position=30, nats=n) for i, n in enumerate(nats)}}
+        return {
+            "eagle3": {f"q{i}": Gap(position=30, nats=n, ranked=True) for i, n in enumerate(nats)}
+        }
 
     given = strayed(good(), 2)
     wide = replace(given, gaps=gaps(1.5, 2.0))
@@ -824,7 +826,7 @@ def test_divergences_that_nobody_asked_about_are_named_as_not_run():
     assert any(c.startswith("near-ties (") for c in verdict(given).checks_not_run)
     said = next(f.evidence for f in judge(given).findings if f.id == "outputs-differ")
     assert "was not asked again" in said
-    other = replace(given, gaps={"eagle3": {"q0": Gap(position=3, nats=0.1)}})
+    other = replace(given, gaps={"eagle3": {"q0": Gap(position=3, nats=0.1, ranked=True)}})
     assert judge(other).quality[0].first_divergences[0].gap is None
     assert not any("near-ties" in c for v in judge(good()).verdicts for c in v.checks_not_run)
 

@@ -201,7 +201,7 @@ def strayed(count):
 
 @pytest.mark.parametrize(("wide", "state"), [(1, "SHOWN"), (2, "NOT SHOWN")])
 def test_a_wide_gap_is_doubted_on_the_second_item(wide, state):
-    gaps = {f"q{i}": Gap(position=30, nats=1.5 if i < wide else 1.0) for i in range(3)}
+    gaps = {f"q{i}": Gap(position=30, nats=1.5 if i < wide else 1.0, ranked=True) for i in range(3)}
     found = judge_quality(replace(strayed(4), gaps={"eagle3": gaps}), "eagle3")
     assert found.row.state == state
     assert (found.facts.divergences, found.facts.asked, found.facts.wide) == (4, 3, wide)
