@@ -55,7 +55,7 @@ def confused(evidence: Evidence) -> tuple[Advice, ...]:
 
     The difference between such groups explains nothing, so it is named as such.
     """
-    groups = [g for g in expanded_groups(evidence.recipe) if g.role == "method" and g.speculative]
+    groups = [g for g in expanded_groups(evidence.recipe) if g.speculative]
     found = []
     for i, group in enumerate(groups):
         kin = [g for g in groups if g is not group and _method(g) == _method(group)]
