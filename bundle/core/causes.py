@@ -227,9 +227,8 @@ def _died(ready: bool) -> str:
 
 
 def _line_at(log: str, position: int) -> str:
-    start = log.rfind("\n", 0, position) + 1
-    end = log.find("\n", position)
-    return log[start : end if end >= 0 else len(log)].strip()[:LINE_LENGTH]
+    before, after = log[:position].rpartition("\n")[2], log[position:].partition("\n")[0]
+    return f"{before}{after}".strip()[:LINE_LENGTH]
 
 
 def _last_error(log: str) -> str | None:
@@ -239,5 +238,4 @@ def _last_error(log: str) -> str | None:
 
 
 def _last_line(log: str) -> str | None:
-    lines = log.rstrip().rsplit("\n", 1)
-    return lines[-1].strip()[:LINE_LENGTH] or None
+    return log.rstrip().rpartition("\n")[2].strip()[:LINE_LENGTH] or None

@@ -176,3 +176,40 @@ def test_not_ready():
     assert cause.id == "server-did-not-start"
     assert "600 s" in cause.text
     assert cause.line == "still compiling"
+
+
+PORT = "OSError: [Errno 98] Address already in use"
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        (PORT, PORT),
+        (f"first\n  {PORT}  \nlast", PORT),
+        (f"\n{PORT}", PORT),
+        (f"INFO a: {PORT}\n", f"INFO a: {PORT}"),
+        (PORT + "x" * 500, (PORT + "x" * 500)[:400]),
+    ],
+)
+def test_the_whole_line_of_a_symptom_is_told_up_to_four_hundred_characters(log, line):
+    assert cause_of_death(log, exit_code=1, ready=False).line == line
+
+
+def test_of_two_symptoms_of_one_kind_each_line_ends_where_it_ends():
+    log = f"{PORT} at 1\n{PORT} at 2\n"
+    assert cause_of_death(log, exit_code=1, ready=False).line == f"{PORT} at 1"
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("KeyError: 'a'\nLookupError: 'b'\nbye", "LookupError: 'b'"),
+        ("KeyError: 'a'\nRuntimeError: Engine core initialization failed", "KeyError: 'a'"),
+        ("one\ntwo\nthree \n\n", "three"),
+        (" \n", None),
+        ("KeyError: " + "y" * 500, ("KeyError: " + "y" * 500)[:400]),
+        ("z" * 500, "z" * 400),
+    ],
+)
+def test_without_a_known_cause_the_last_error_is_told_else_the_last_line(log, line):
+    assert cause_of_death(log, exit_code=1, ready=False).line == line

@@ -73,6 +73,8 @@ RULES = (
     "findings/cost.py",
     "findings/outputs.py",
     "findings/startup.py",
+    "causes.py",
+    "log_words.py",
 )
 """The judge, in order of the harm that a wrong rule would do."""
 TESTS = ("tests/core", "tests/property")
