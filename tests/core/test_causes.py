@@ -2,7 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from bundle.core.causes import LINE_LENGTH, PORT_TAKEN, SYMPTOMS, cause_of_death, not_ready
+from bundle.core.causes import (
+    LINE_LENGTH,
+    PORT_TAKEN,
+    SYMPTOMS,
+    cause_of_death,
+    known_symptom,
+    not_ready,
+)
 
 # Messages as vLLM 0.32.0 writes them, with the finding they belong to.
 MESSAGES = [
@@ -213,3 +220,15 @@ def test_of_two_symptoms_of_one_kind_each_line_ends_where_it_ends():
 )
 def test_without_a_known_cause_the_last_error_is_told_else_the_last_line(log, line):
     assert cause_of_death(log, exit_code=1, ready=False).line == line
+
+
+@pytest.mark.parametrize(
+    ("line", "finding"),
+    [
+        (PORT, "server-did-not-start"),
+        ("torch.OutOfMemoryError: CUDA out of memory.", "out-of-memory"),
+        ("INFO all is well", None),
+    ],
+)
+def test_a_line_of_the_table_stands_for_a_finding(line, finding):
+    assert known_symptom(line) == finding
