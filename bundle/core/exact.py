@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import count
 
 
 def hypergeometric_tail(bad: int, items: int, others_bad: int, others: int) -> float:
@@ -26,7 +27,7 @@ def fewest_equal(items: int, equal: int, compared: int, *, p: float) -> int:
         p: the chance at or below which it no longer explains them.
     """
     return next(
-        count
-        for count in range(items + 1)
-        if hypergeometric_tail(items - count, items, compared - equal, compared) > p
+        fewest
+        for fewest in count()
+        if hypergeometric_tail(items - fewest, items, compared - equal, compared) > p
     )

@@ -216,15 +216,16 @@ def _one_word(
         return "INCONCLUSIVE", (
             f"no cell at the target of {target} concurrent requests; measured: {loads}",
         )
-    words = list(dict.fromkeys(v.verdict for v in at_target))
     if len(at_target) == 1:
-        return words[0], at_target[0].reasons
+        (only,) = at_target
+        return only.verdict, only.reasons
+    words = {v.verdict for v in at_target}
     said = tuple(
         f"{v.task} at {v.target}: {v.verdict}: {reason}" for v in at_target for reason in v.reasons
     )
     if len(words) == 1:
-        return words[0], said
-    if set(words) == {"INVALID", "INCONCLUSIVE"}:
+        return words.pop(), said
+    if words == {"INVALID", "INCONCLUSIVE"}:
         return "INVALID", said
     return "INCONCLUSIVE", (
         "the cells disagree, so no one word holds for the report; name the target load",

@@ -54,7 +54,7 @@ def method_of(name: str | None) -> str | None:
     return "mtp" if word.endswith("_mtp") else known.get(word, word)
 
 
-def is_plain(reference: str | None, *, alike: bool = False) -> bool | None:
+def is_plain(reference: str | None, *, alike: bool) -> bool | None:
     """Whether the reference is plain decode; None where the report does not say.
 
     Where neither side speculates (``alike``) the reference is, unless its words name a method.
@@ -205,5 +205,5 @@ def answered(cell: ObservedCell, log: LogFacts) -> bool:
 def _rounding(value: float) -> float:
     """Relative size of half a unit in the last digit that was written."""
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
-    places = max(0, -exponent) if isinstance(exponent, int) else 0
+    places = max(0, -int(exponent))
     return float(0.5 * 10.0**-places / value)

@@ -41,7 +41,7 @@ def bare_quality(baseline: ObservedArm, method: ObservedArm) -> QualityFacts | N
         comparable=method.outputs_compared,
         aa_diverged=wavering,
         aa_comparable=baseline.outputs_compared,
-        outputs_p=None if None in (differ, wavering) else sign_test(differ or 0, wavering or 0),
+        outputs_p=None if differ is None or wavering is None else sign_test(differ, wavering),
     )
 
 
@@ -60,7 +60,7 @@ def _totals(
     surest = mcnemar(max(net, 0), max(-net, 0))
     least = mcnemar(net + most_won, most_won)
     said = f"baseline passes {a} of {n}, method {b}; exact p between {surest:.2g} and {least:.2g}"
-    if net > 0 and least <= SIGNIFICANT:
+    if least <= SIGNIFICANT:
         return "BROKEN", said
     if net <= NET_LOSS_ALLOWED * n and surest > SIGNIFICANT:
         return "SHOWN", said

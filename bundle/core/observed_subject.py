@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from bundle.core.bare import ASSUMED_NOISE
 from bundle.core.findings.subject import (
     Arm,
     LoadPoint,
@@ -55,9 +54,7 @@ from bundle.core.observed_metrics import (
 from bundle.core.observed_quality import bare_quality
 
 
-def subjects_of(
-    report: Observation, *, assume_noise: float = ASSUMED_NOISE, margin: float = 0.05
-) -> tuple[Subject, ...]:
+def subjects_of(report: Observation, *, assume_noise: float, margin: float) -> tuple[Subject, ...]:
     """One subject per cell, in order; one without a task where the report has no cells."""
     log = read_log(report.log_lines)
     cells = report.cells or (ObservedCell(task="none"),)
@@ -104,7 +101,7 @@ def _subject(
         baseline = replace(baseline, eager=is_eager(report.reference))
     effects = effects_of(baseline, arm, noise, assumed, spreads_of(cell))
     deciding = deciding_of(cell, effects)
-    slower = any((effects[m].upper or 0.0) < 0 for m in deciding if m in effects)
+    slower = any(effects[m].worse for m in deciding if m in effects)
     identical = _identical(method, k, slower)
     runner = _text(facts.get("runner", (None, None))[1])
     missing = first(cell.speculative.metrics_missing, log.no_figures or None)
@@ -135,7 +132,7 @@ def _subject(
         dummy=stated(facts, "load_format", "dummy", log.dummy),
         prefix_cache_off=cache_off(facts),
         metrics_missing=missing,
-        metrics_expected=None if missing is None else max(missing, arm.requests or 0, 1),
+        metrics_expected=_expected(missing, arm.requests),
         percentiles=percentiles_of(cell),
     )
 
@@ -149,13 +146,21 @@ def _identical(method: str | None, k: int | None, slower: bool) -> bool | None:
     return None if method is None else method in NO_METHOD or (k == 0 and not slower)
 
 
+def _expected(missing: int | None, answered: int | None) -> int | None:
+    """Replies that should have figures: all that came, but no fewer than those without."""
+    if missing is None or answered is None:
+        return missing
+    return max(missing, answered)
+
+
 def _with_logged(cell: ObservedCell, log: LogFacts) -> ObservedCell:
     """Acceptance as the log lines tell it alike, where the cell and the log have no other."""
-    if cell.acceptance != ObservedAcceptance() or log.windows or len(set(log.ratios)) != 1:
+    told = set(log.ratios)
+    if cell.acceptance != ObservedAcceptance() or log.windows or len(told) != 1:
         return cell
-    length, rate = log.ratios[0]
-    told = ObservedAcceptance(mean_acceptance_length=length, acceptance_rate=rate)
-    return replace(cell, acceptance=told)
+    length, rate = told.pop()
+    alike = ObservedAcceptance(mean_acceptance_length=length, acceptance_rate=rate)
+    return replace(cell, acceptance=alike)
 
 
 def _arm(

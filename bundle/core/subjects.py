@@ -10,7 +10,7 @@ from msgspec import Struct
 from bundle.core import confounds
 from bundle.core.acceptance import check_requests, check_trimming
 from bundle.core.chunks import chunks_of
-from bundle.core.design import baseline, cells, expanded_groups
+from bundle.core.design import Cell, baseline, cells, expanded_groups
 from bundle.core.effects import PERCENTILES, CellFit, Key, counts, geometric_mean
 from bundle.core.evidence import Evidence, Start
 from bundle.core.findings.subject import Arm, Band, LoadPoint, Rates, Subject
@@ -50,11 +50,11 @@ def subjects_of(evidence: Evidence, context: Context) -> tuple[Subject, ...]:
 
 
 def _of_group(evidence: Evidence, context: Context, group: Group) -> Iterator[Subject]:
-    base = evidence.of(baseline(evidence.recipe).name)
-    mine = evidence.of(group.name)
     recipe = evidence.recipe
+    reference = baseline(recipe).name
+    base, mine = evidence.of(reference), evidence.of(group.name)
+    plain = confounds.is_plain_decode(base)
     quality = context.quality.get(group.name)
-    sizes = {load.label: load for load in recipe.loads}
     missing, expected = missing_metrics(mine) if group.speculative else (None, None)
     for cell in cells(recipe, group):
         lengths = normal_lengths(base, mine, cell.task)
@@ -67,17 +67,17 @@ def _of_group(evidence: Evidence, context: Context, group: Group) -> Iterator[Su
             margin=math.log1p(recipe.policy.margin),
             tail_limit=math.log1p(recipe.policy.tail_worsening),
             kv_limit=recipe.policy.kv_capacity_loss,
-            deciding=CLOSED_LOOP if cell.concurrency is not None else OPEN_LOOP,
-            baseline=_arm(evidence, context, base, cell.task, cell.load, lengths[0]),
-            arm=_arm(evidence, context, mine, cell.task, cell.load, lengths[1]),
+            deciding=_deciding(cell),
+            baseline=_arm(evidence, context, reference, cell.task, cell.load, lengths[0]),
+            arm=_arm(evidence, context, group.name, cell.task, cell.load, lengths[1]),
             effects=bands(context.fits, group.name, cell.task, cell.load),
             acceptance=_rates(evidence, context, group, cell.task, cell.load),
             quality=quality.facts if quality else None,
             started=started(mine),
             dropped=dropped(mine),
             log_causes=causes(mine),
-            reference=None if confounds.is_plain_decode(base) else "a speculative server",
-            reference_plain=confounds.is_plain_decode(base),
+            reference=None if plain else "a speculative server",
+            reference_plain=plain,
             identical=confounds.identical(base, mine),
             config_differences=confounds.config_differences(base, mine),
             engine_differences=confounds.engine_differences(base, mine),
@@ -88,7 +88,7 @@ def _of_group(evidence: Evidence, context: Context, group: Group) -> Iterator[Su
             prompt_differences=prompt_differences(base, mine, cell.task),
             metrics_missing=missing,
             metrics_expected=expected,
-            loads=tuple(_points(context.fits, group.name, cell.task, sizes, cell.load)),
+            loads=tuple(_points(context.fits, group.name, cell, _sizes(recipe.loads, cell))),
             kv_needed=kv_needed(evidence),
             percentiles=_percentiles(context.fits, group.name, cell.task, cell.load),
         )
@@ -120,16 +120,16 @@ def _percentiles(fits: Mapping[Key, CellFit], group: str, task: str, load: str) 
 def _arm(
     evidence: Evidence,
     context: Context,
-    starts: Sequence[Start],
+    group: str,
     task: str,
     load: str,
     mean_length: float | None,
 ) -> Arm:
+    starts = evidence.of(group)
     found = [cell for s in starts if (cell := s.cell(task, load)) is not None]
     benches = [c.bench for c in found if c.bench is not None]
     counters = [c.counters for c in found if c.counters is not None]
     both = [(c.bench, c.counters) for c in found if c.bench and c.counters]
-    group = starts[0].run.group if starts else ""
     expected = {b.expected_output_tokens for b in benches}
     return Arm(
         values=_values(context.fits, group, task, load),
@@ -187,16 +187,13 @@ def _rates(
                 effective=row.effective,
                 requests=row.requests,
                 runner=row.runner,
-                mismatches=_mismatches(evidence.of(group.name), group, task, load),
+                mismatches=_mismatches(evidence.of(group.name), row.k, task, load),
             )
     return None
 
 
-def _mismatches(
-    starts: Sequence[Start], group: Group, task: str, load: str
-) -> tuple[str, ...] | None:
+def _mismatches(starts: Sequence[Start], k: int, task: str, load: str) -> tuple[str, ...] | None:
     """Counts that disagree: trimming of the cell, and the quality pass by request."""
-    k = group.speculative.num_speculative_tokens if group.speculative else 0
     checks = [check_requests(s.replies, s.quality_counters) for s in starts]
     found = [s.cell(task, load) for s in starts]
     checks += [check_trimming(c.counters, k=k) for c in found if c and c.counters]
@@ -205,22 +202,28 @@ def _mismatches(
     return tuple(text for check in checks for text in check.problems)
 
 
+def _deciding(cell: Cell) -> tuple[str, ...]:
+    return OPEN_LOOP if cell.concurrency is None else CLOSED_LOOP
+
+
+def _sizes(loads: Sequence[Load], cell: Cell) -> dict[str, float]:
+    """The loads of the cell's kind: clients of a closed loop, or requests per second."""
+    if cell.concurrency is None:
+        return {one.label: one.request_rate for one in loads if one.request_rate is not None}
+    return {one.label: float(one.concurrency) for one in loads if one.concurrency is not None}
+
+
 def _points(
-    fits: Mapping[Key, CellFit], group: str, task: str, sizes: Mapping[str, Load], here: str
+    fits: Mapping[Key, CellFit], group: str, cell: Cell, sizes: Mapping[str, float]
 ) -> Iterator[LoadPoint]:
-    """Effects over the loads of the same kind as this one."""
-    closed = sizes[here].concurrency is not None
-    for (t, label, metric), one in fits.items():
-        load, effect = sizes.get(label), one.effect(group)
-        if t != task or load is None or effect is None:
-            continue
-        if (load.concurrency is not None) == closed and metric in (
-            CLOSED_LOOP if closed else OPEN_LOOP
-        ):
-            size = load.concurrency if load.concurrency is not None else load.request_rate
+    """Effects on the deciding metrics over ``sizes``, the loads of the same kind as the cell's."""
+    deciding = _deciding(cell)
+    for (task, label, metric), one in fits.items():
+        effect = one.effect(group)
+        if task == cell.task and label in sizes and metric in deciding and effect is not None:
             yield LoadPoint(
                 label=label,
-                size=float(size or 0),
+                size=sizes[label],
                 metric=metric,
                 band=Band(
                     estimate=effect.log_effect,

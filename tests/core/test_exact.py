@@ -33,3 +33,10 @@ def test_forty_items() -> None:
     assert fewest_equal(40, 40, 40, p=0.01) == 34
     assert fewest_equal(40, 30, 40, p=0.01) < 25
     assert fewest_equal(6, 0, 6, p=0.01) == 0
+
+
+def test_a_chance_of_exactly_p_no_longer_explains_it() -> None:
+    """One of two equal falls on either side with a chance of exactly one half."""
+    assert hypergeometric_tail(1, 1, 0, 1) == 0.5
+    assert fewest_equal(1, 1, 1, p=0.5) == 1
+    assert fewest_equal(1, 1, 1, p=0.49) == 0
