@@ -118,3 +118,23 @@ def test_fewer_tokens_on_the_server_are_said_as_none_beyond():
         "baseline: 0 requests, 0 tokens beyond the client's; "
         "eagle3: 0 requests, 0 tokens beyond the client's"
     )
+
+
+@pytest.mark.parametrize(
+    ("baseline", "speculative", "found"),
+    [
+        (1000, 1001, "TRIGGERED"),
+        (1000, 1000, "NOT MEASURED"),
+        (1000, None, "NOT MEASURED"),
+        (None, 1000, "NOT MEASURED"),
+    ],
+)
+def test_input_tokens_of_one_side_prove_nothing(baseline, speculative, found):
+    cell = timed(100, 150)
+    cell["baseline"]["input_tokens"], cell["speculative"]["input_tokens"] = baseline, speculative
+    raw = report([cell])
+    assert state(judged(raw), "prompts-differ") == found
+    if found == "TRIGGERED":
+        assert evidence(raw, "prompts-differ") == (
+            "1000 input tokens for the baseline, 1001 for the method"
+        )

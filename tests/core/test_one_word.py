@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from bundle.core.observations import judge_report
+from bundle.core.observed_reading import parse_observation
 from tests.core.test_observations import judged, report, timed
 
 
-def test_a_margin_of_five_per_cent_is_asked_for_unless_told_otherwise():
-    assert judged(report([timed(100, 104)]), assume_noise=0.001).verdict == "ABANDON"
-    found = judged(report([timed(100, 106)]), assume_noise=0.001)
+def read(raw, **options):
+    """The judgement of a report that is already read."""
+    return judge_report(parse_observation(json.dumps(raw), "r.json"), "r.json", **options)
+
+
+@pytest.mark.parametrize("judge", [judged, read])
+def test_a_margin_of_five_per_cent_is_asked_for_unless_told_otherwise(judge):
+    assert judge(report([timed(100, 104)]), assume_noise=0.001).verdict == "ABANDON"
+    found = judge(report([timed(100, 106)]), assume_noise=0.001)
     assert found.verdict == "SHIP"
     assert found.reasons[0].endswith("asked for 1.05")
 

@@ -163,3 +163,18 @@ def test_a_reply_may_drop_as_many_accepted_tokens_as_one_draft_has(more, state):
     given = made.change_cells(given, "ngram", counted(accepted=extra))
     found = next(f for f in judge(given).findings if f.id == "acceptance-mismatch")
     assert found.state == state
+
+
+def test_each_side_has_the_mean_length_of_its_own_replies():
+    given = evidence(only(EAGLE))
+    lengths = {"baseline": 4, "eagle3": 6}
+    for group, n in lengths.items():
+        written = (made.reply(tokens=range(n)),)
+        given = made.change_starts(given, group, lambda s, w=written: replace(s, replies=w))
+    found = subject(given)
+    assert (found.baseline.mean_length, found.arm.mean_length) == (4, 6)
+    drift = next(f for f in checklist([found]) if f.id == "output-length-drift")
+    assert (drift.state, drift.evidence) == (
+        "TRIGGERED",
+        "mean output 4.0 tokens for the baseline, 6.0 for eagle3",
+    )
