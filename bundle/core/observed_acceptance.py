@@ -50,15 +50,16 @@ def rates_of(
     positions = _positions(a, rounds, accepted)
     # A report may show the first positions alone.
     every = positions is not None and (k is None or len(positions) >= k)
-    if rounds is None:
+    uncounted = rounds != 0 and (rounds is None or accepted is None)
+    if uncounted:
         length = a.mean_acceptance_length
     estimated: list[str] = []
-    if length is None and rounds is None and positions and every:
+    if length is None and uncounted and positions and every:
         # Each position's share is the tokens that it adds to a round.
         length = 1 + sum(positions)
         estimated.append("length")
     rate = _stated_rate(a, length, k) if drafted is None or accepted is None else counted
-    if length is None and rate is not None and rounds is None and method in _FIXED_K and k:
+    if length is None and rate is not None and uncounted and method in _FIXED_K and k:
         length = 1 + k * rate
         estimated.append("length")
     decode, effective = _decode_rounds(cell, accepted, rounds)
@@ -99,8 +100,9 @@ def _counts(
         pairs = [(w.accepted, w.drafted) if isinstance(w, Window) else w for w in windows]
         if pairs:
             accepted, drafted = sum(p[0] for p in pairs), sum(p[1] for p in pairs)
-        if a.windows and rounds is None and all(w.rounds is not None for w in a.windows):
-            rounds = sum(w.rounds or 0 for w in a.windows)
+        told = [w.rounds for w in a.windows if w.rounds is not None]
+        if told and rounds is None and len(told) == len(a.windows):
+            rounds = sum(told)
     return accepted, drafted, rounds
 
 
@@ -172,8 +174,8 @@ def _decode_rounds(
     tokens = a.output_tokens if a.output_tokens is not None else cell.speculative.output_tokens
     requests = a.requests or cell.speculative.completed or cell.speculative.requests or 0
     decode: float | None = a.decode_rounds
-    if decode is None and tokens is not None and accepted is not None:
-        decode = max(tokens - requests - accepted, rounds or 0)
+    if decode is None and tokens is not None and accepted is not None and rounds is not None:
+        decode = max(tokens - requests - accepted, rounds)
     if not decode:
         return None, None
     return decode, None if tokens is None else (tokens - requests) / decode
@@ -190,8 +192,9 @@ def _mismatches(
     """Figures of one report that contradict each other; None where there is nothing to compare.
 
     ``every`` says whether the shares of all positions are there: some of them add up to less.
+    Counts must agree exactly; a count that the report does not give contradicts none.
     """
-    checks: list[tuple[str, float, float, float]] = []
+    checks: list[tuple[str, float | None, float, float]] = []
     rate, stated = _ratio(accepted, drafted), a.acceptance_rate
     if rate is not None and stated is not None:
         # 0.5 may be a share or half a per cent: the counts tell which was meant.
@@ -201,11 +204,11 @@ def _mismatches(
         found = 1 + accepted / rounds
         checks.append(("acceptance length", a.mean_acceptance_length, found, 2 * _ROUNDING))
     if a.histogram:
-        checks.append(("accepted", accepted or 0, _histogram_accepted(a.histogram), 0.5))
-        checks.append(("rounds", rounds or 0, sum(a.histogram), 0.5))
+        checks.append(("accepted", accepted, _histogram_accepted(a.histogram), 0))
+        checks.append(("rounds", rounds, sum(a.histogram), 0))
     if a.windows:
-        checks.append(("accepted", accepted or 0, sum(w.accepted for w in a.windows), 0.5))
-        checks.append(("proposed", drafted or 0, sum(w.drafted for w in a.windows), 0.5))
+        checks.append(("accepted", accepted, sum(w.accepted for w in a.windows), 0))
+        checks.append(("proposed", drafted, sum(w.drafted for w in a.windows), 0))
     positions = _positions(a, rounds, accepted)
     if positions and every and not a.histogram and rounds and accepted is not None:
         slack = len(positions) * _ROUNDING
@@ -215,5 +218,5 @@ def _mismatches(
     return tuple(
         f"{name}: {first:.5g} stated, {second:.5g} counted"
         for name, first, second, slack in checks
-        if abs(first - second) > slack
+        if first is not None and abs(first - second) > slack
     )

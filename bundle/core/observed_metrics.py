@@ -13,7 +13,7 @@ from bundle.core.verdict_records import CLOSED_LOOP, OPEN_LOOP
 
 ONE_SIDED_95 = 1.645
 LEAST = 1e-9
-"""Milliseconds, seconds or tokens per second below which a figure is none."""
+"""Milliseconds, seconds or tokens per second up to which a figure is none."""
 _STAND_INS = {
     TPOT: ("mean_tpot_ms", "median_tpot_ms"),
     E2EL: ("mean_e2el_ms", "median_e2el_ms"),
@@ -74,7 +74,7 @@ def _given(side: ObservedArm) -> dict[str, float]:
     tokens, requests = tokens_of(side)[0], side.completed or side.requests
     if side.duration_s is not None and side.duration_s > LEAST:
         if tokens:
-            given.setdefault(THROUGHPUT, tokens[0] / side.duration_s)
+            given.setdefault(THROUGHPUT, sum(tokens) / side.duration_s)
         if requests:
             given.setdefault("request_throughput", requests / side.duration_s)
     return given
@@ -90,7 +90,7 @@ def effects_of(
     effects = {}
     for metric in sorted(baseline.values.keys() & arm.values.keys()):
         names = _STAND_INS.get(metric, (f"{metric}_ms",))
-        own = max([noise, *(spreads.get(name, 0.0) for name in names)])
+        own = max([noise, *(spreads[name] for name in names if name in spreads)])
         h = ONE_SIDED_95 * own
         basis = f"{noise_basis(own, assumed)} of {100 * own:.3g} %"
         effect = math.log(arm.values[metric] / baseline.values[metric])
