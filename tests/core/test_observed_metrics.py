@@ -33,6 +33,12 @@ def test_a_figure_as_good_as_none_is_none(value, found):
     assert values_of(side, side) == found
 
 
+@pytest.mark.parametrize("other", [{}, {"mean_tpot_ms": 12.0, "median_tpot_ms": 11.0}])
+def test_the_mean_stands_for_a_metric_where_the_median_would_do_as_well(other):
+    side = ObservedArm(metrics={"median_tpot_ms": 9.0, "mean_tpot_ms": 10.0})
+    assert values_of(side, ObservedArm(metrics=other)) == {"tpot": 10.0}
+
+
 @pytest.mark.parametrize(("seconds", "found"), [(1e-9, {}), (4.0, {"output_throughput": 25.0})])
 def test_a_duration_as_good_as_none_gives_no_throughput(seconds, found):
     side = ObservedArm(output_tokens=100, duration_s=seconds)
