@@ -82,6 +82,9 @@ def test_help_names_every_command(specbundle: Callable[..., Done]) -> None:
         (["plan", "smollm2-135m", "--concurrency", "0"], 2, "expected numbers of requests"),
         (["run", "smollm2-135m", "--concurrency", "4"], 2, "leaves out the target load c1"),
         (["run", "smollm2-135m", "--tasks", "poetry"], 2, "the recipe has code, chat"),
+        (["plan", "qwen3-8b", "--concurrency", "1"], 2, "leaves out the target load c8"),
+        (["judge", "x.json", "--assume-noise", "5"], 2, "less than or equal to 1"),
+        (["pack", "nowhere"], 9, "expected the folder of a finished run"),
         (["judge"], 2, "expected observation files, or --baseline DIR"),
         (["judge", "nowhere.json"], 4, "cannot read"),
     ],
@@ -140,6 +143,33 @@ def test_plan_shows_a_narrowed_run(specbundle: Callable[..., Done]) -> None:
     assert done.stdout.count("cells: code-c1 x 4, chat-c1 x 4\n") == 3
     assert "5 server starts in order: primer/0-baseline, 1/0-baseline, 1/1-ngram" in done.stdout
     assert "no quality pass: no verdict can be SHIP" in done.stdout
+
+
+def test_without_a_gpu_a_recipe_for_one_is_refused_before_an_engine_is_made(
+    specbundle: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    done = specbundle("run", "qwen3-8b", cwd=tmp_path)
+    assert done.returncode == 8, done.stderr
+    assert "expected 1 NVIDIA GPU, found 0" in done.stderr
+    assert "engine cuda" not in done.stdout
+
+
+def test_a_recipe_that_is_not_pinned_is_refused_before_an_engine_is_made(
+    specbundle: Callable[..., Done], tmp_path: Path
+) -> None:
+    done = specbundle("run", "mimo-7b-mtp", cwd=tmp_path)
+    assert done.returncode == 5, done.stderr
+    assert "found `unpinned` for target" in done.stderr
+    assert "engine cuda" not in done.stdout
+
+
+def test_plan_names_a_server_that_cannot_start(specbundle: Callable[..., Done]) -> None:
+    done = specbundle("plan", "qwen3-8b", "--gpu-memory", "18")
+    assert done.returncode == 0, done.stderr
+    assert "baseline cannot start there: one request may take" in done.stdout
+    whole = specbundle("plan", "qwen3-8b", "--gpu-memory", "80")
+    assert "cannot start" not in whole.stdout
 
 
 def test_plan_tells_memory_fit_and_hours(specbundle: Callable[..., Done]) -> None:

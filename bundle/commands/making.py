@@ -140,7 +140,7 @@ def rerun(
         consent.confirm(
             consent.what_will_run(parent, request),
             yes=yes,
-            ask=typer.confirm,
+            ask=_asked,
             show=lambda line: out.print(line, markup=False),
             strange=consent.strange_locks(parent.payload),
             signed=bool(parent.signed_by),
@@ -148,6 +148,14 @@ def rerun(
         with progress_for(out) as progress:
             made = make(request, progress)
     show(made.lines)
+
+
+def _asked(question: str) -> bool:
+    """The answer; where nobody is there to give one, no."""
+    try:
+        return typer.confirm(question)
+    except typer.Abort:
+        return False
 
 
 @app.command()

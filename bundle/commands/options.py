@@ -60,6 +60,6 @@ def loads(values: list[str] | None) -> tuple[int, ...]:
             raise UsageError(
                 f"expected numbers of requests at a time, found {word!r}",
                 where="--concurrency",
-                next_step="name loads of the recipe: --concurrency 1,4",
+                next_step="name loads of the recipe, divided by commas",
             )
     return tuple(int(word) for word in words)

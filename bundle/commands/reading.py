@@ -107,9 +107,11 @@ def judge(
     method: Annotated[Path | None, typer.Option(help="The method's folder.")] = None,
     as_json: AsJson = False,
     assume_noise: Annotated[
-        float, typer.Option(min=0, help="Standard deviation of a log ratio without repeats.")
+        float, typer.Option(min=0, max=1, help="Standard deviation of a log ratio, as a share.")
     ] = 0.05,
-    margin: Annotated[float, typer.Option(min=0, help="The gain asked for.")] = 0.05,
+    margin: Annotated[
+        float, typer.Option(min=0, max=1, help="The gain asked for, as a share.")
+    ] = 0.05,
     target_concurrency: Annotated[
         int | None, typer.Option(min=1, help="The load that decides.")
     ] = None,

@@ -227,7 +227,8 @@ def _one_word(
         return words.pop(), said
     if words == {"INVALID", "INCONCLUSIVE"}:
         return "INVALID", said
+    step = "name the target load" if len({v.target for v in at_target}) > 1 else "judge them apart"
     return "INCONCLUSIVE", (
-        "the cells disagree, so no one word holds for the report; name the target load",
+        f"the cells disagree, so no one word holds for the report; {step}",
         *said,
     )

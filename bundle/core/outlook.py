@@ -175,8 +175,8 @@ def outlook_lines(found: Outlook) -> Iterator[str]:
     """The outlook as lines."""
     yield (
         f"about {hours_text(found.seconds)} in all: {found.starts} starts "
-        f"{hours_text(found.start_seconds)}, cells {hours_text(found.cell_seconds)}, "
-        f"quality {hours_text(found.quality_seconds)}"
+        f"{hours_text(found.start_seconds)}, cells {hours_text(found.cell_seconds)}"
+        + (f", quality {hours_text(found.quality_seconds)}" if found.quality_seconds else "")
     )
 
 

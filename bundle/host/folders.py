@@ -40,7 +40,7 @@ def host_errors(path: Path) -> Iterator[None]:
             raise HostError(
                 f"cannot write there: {error.strerror}",
                 where=str(path),
-                next_step="make the folder writable or name another with --reports",
+                next_step="make the folder writable or name another",
             ) from error
         raise
 

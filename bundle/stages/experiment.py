@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec import Struct
+
 from bundle.core.account import Account
 from bundle.core.design import PlannedRun, expanded_groups, planned_runs
 from bundle.core.models import ModelLock
@@ -46,12 +48,16 @@ def measure_all(
     """
     with ExitStack() as stack:
         with account.phase("preparing"):
+            environ = _environment(request)
+            gpus = _gpus(recipe, request, environ)
             engines = _engines(recipe, request, progress)
             require_same_engines(folder, engines)
             facts = _freeze_engines(folder, engines, stack)
             snapshots, locked = _models(folder, recipe, request, engines, progress)
             _record_engines(folder, engines)
-            ctx = _context(folder, recipe, request, engines, snapshots, progress, stack)
+            _record_gpus(folder, gpus)
+            served = Served(engines=engines, snapshots=snapshots, environ=environ, gpus=gpus)
+            ctx = _context(folder, recipe, request, served, progress, stack)
 
         def measure(plan: PlannedRun) -> RunRecord:
             with account.phase("preparing"):
@@ -145,12 +151,27 @@ def _engines(recipe: Recipe, request: Request, progress: Progress) -> dict[str, 
     }
 
 
+def _record_gpus(folder: Path, gpus: tuple[Gpu, ...]) -> None:
+    if gpus:
+        facts = tuple(gpu.facts() for gpu in gpus)
+        require_same_gpus(folder, facts)
+        write_json(folder / GPUS, facts)
+
+
+class Served(Struct, frozen=True, kw_only=True):
+    """What servers are made of: engines by lock, models by name, variables, devices."""
+
+    engines: Mapping[str, EngineEnv]
+    snapshots: Mapping[str, Path]
+    environ: Mapping[str, str]
+    gpus: tuple[Gpu, ...]
+
+
 def _context(
     folder: Path,
     recipe: Recipe,
     request: Request,
-    engines: Mapping[str, EngineEnv],
-    snapshots: Mapping[str, Path],
+    served: Served,
     progress: Progress,
     stack: ExitStack,
 ) -> RunContext:
@@ -159,21 +180,15 @@ def _context(
     quality = inputs / Path(recipe.quality.path).name
     acceptance = inputs / Path(recipe.quality.acceptance_path).name
     groups = {g.name: g for g in expanded_groups(recipe)}
-    environ = _environment(request)
-    gpus = _gpus(recipe, request, environ)
-    if gpus:
-        facts = tuple(gpu.facts() for gpu in gpus)
-        require_same_gpus(folder, facts)
-        write_json(folder / GPUS, facts)
     caches = cache_root() / "compile"
     caches.mkdir(parents=True, exist_ok=True)
-    bench_env = serving_env.base_environment(environ)
+    bench_env = serving_env.base_environment(served.environ)
     return RunContext(
         recipe=recipe,
         runs=folder / "runs",
         groups=groups,
-        engines={name: engines[g.lock or recipe.engine.lock] for name, g in groups.items()},
-        snapshots=snapshots,
+        engines={n: served.engines[g.lock or recipe.engine.lock] for n, g in groups.items()},
+        snapshots=served.snapshots,
         datasets=datasets,
         rows={t: parse_workload(p.read_text(), str(p)) for t, p in datasets.items()},
         items=chat_items(
@@ -181,14 +196,14 @@ def _context(
             parse_acceptance(acceptance.read_text(), str(acceptance)),
             recipe.quality.items,
         ),
-        environ=environ,
+        environ=served.environ,
         caches=caches,
         benches=stack.enter_context(BenchPool(bench_env, folder)),
         progress=progress,
         clock=lambda: datetime.now(UTC),
-        gpus=gpus,
+        gpus=served.gpus,
         port=request.port,
-        unavailable=_unavailable(groups, engines, recipe),
+        unavailable=_unavailable(groups, served.engines, recipe),
         lm_eval=evaluator(folder, recipe, request, progress.message),
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from bundle.core.bundlefile import BundleFile
 from bundle.core.models import ModelLock
 from bundle.core.recipe import Recipe
-from bundle.errors import UsageError
+from bundle.errors import BundleError, UsageError
 from bundle.host.cache import Report, exclusive
 from bundle.host.engine import EngineEnv, ensure_engine
 from bundle.host.folders import host_errors, read_json
@@ -79,6 +79,12 @@ def seal_again(run_folder: Path, request: Request, *, report: Report) -> tuple[P
     Raises:
         BundleError: not a finished run folder, or a secret in it.
     """
+    if not (run_folder / "bundle.json").is_file():
+        raise BundleError(
+            "expected the folder of a finished run, found no bundle.json in it",
+            where=str(run_folder),
+            next_step="name reports/work/NAME",
+        )
     head = read_json(run_folder / "bundle.json", BundleFile)
     with exclusive(run_folder / ".lock", report=report, what=f"the run in {run_folder}"):
         with host_errors(request.reports):

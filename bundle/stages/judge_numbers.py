@@ -98,6 +98,9 @@ def lines_of(result: ObservationResult | Refused) -> Iterator[str]:
         if found.state == "TRIGGERED":
             yield f"  {found.id}: {found.evidence}"
             yield f"    check first: {found.check_first}; then: {found.then_check}"
+    left = dict.fromkeys(check for cell in result.cells for check in cell.checks_not_run)
+    if left:
+        yield f"  not run, so not passed: {', '.join(left)}"
     yield from (f"  next: {one.text}" for one in result.advice)
 
 

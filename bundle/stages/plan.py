@@ -35,6 +35,7 @@ def plan_lines(request: Request, *, gpu_memory: float | None = None) -> Iterator
         SpecbundleError: the recipe is not valid, or one of its files is missing or changed.
     """
     recipe, _, file = load(request)
+    find_inputs(recipe, file)
     yield f"{recipe.title} ({file})"
     yield ""
     yield from _vectors(recipe)
@@ -90,7 +91,7 @@ def _estimates(
         yield f"model {key} is not pinned: specbundle pin {file} (needs the Hub once)"
     unknown = [key for key in needed_models(recipe) if key not in facts]
     if "target" in unknown:
-        yield "memory and time are told once the target's configuration is here"
+        yield "memory and time are told once the target's configuration is here: a run brings it"
         return
     if unknown:
         yield f"not known here yet, so not held against the target: {', '.join(unknown)}"
@@ -102,6 +103,10 @@ def _estimates(
     rows = memory_of_groups(recipe, facts, device_bytes=device)
     yield f"memory, estimated{f' for a GPU of {device / _GIB:.0f} GiB' if device else ''}:"
     yield from (f"  {line}" for line in memory_lines(rows))
+    longest = recipe.serve.flags.get("max-model-len")
+    for row in rows:
+        if row.capacity is not None and longest and row.capacity.tokens < int(longest):
+            yield f"  {row.group} cannot start there: one request may take {longest} tokens"
     evaluated = sum(task.items for task in tasks)
     items = _items(recipe, file)
     found = outlook(recipe, rows[0].target.weights, items=items, evaluated=evaluated)

@@ -65,7 +65,17 @@ def test_a_timed_cell_without_a_decision_takes_part_in_the_word():
     found = judged(report([timed(100, 150, concurrency=8), undecided]))
     assert [v.verdict for v in found.cells] == ["SHIP", "INCONCLUSIVE"]
     assert (found.verdict, found.deciding) == ("INCONCLUSIVE", ("c8", "c1"))
-    assert found.reasons[0].startswith("the cells disagree")
+    assert found.reasons[0] == (
+        "the cells disagree, so no one word holds for the report; name the target load"
+    )
+
+
+def test_where_cells_of_one_load_disagree_no_target_helps():
+    found = judged(report([timed(100, 150), timed(100, 90, task="chat")]))
+    assert found.verdict == "INCONCLUSIVE"
+    assert found.reasons[0] == (
+        "the cells disagree, so no one word holds for the report; judge them apart"
+    )
 
 
 def test_cells_that_agree_give_each_cells_reason():

@@ -168,6 +168,10 @@ def test_other_code_cannot_hold_the_level(folder: Path, monkeypatch: pytest.Monk
     found = recompute(folder)
     assert found.differences == ()
     assert "rendered by other code" in found.unchecked
+    text(folder / "results" / "cells.csv", "1", "7")
+    found = recompute(folder)
+    assert found.differences
+    assert "judged by other code than this" in found.note
 
 
 def test_a_record_that_only_fills_memory_is_not_read(folder: Path) -> None:

@@ -66,14 +66,15 @@ def _verdicts(context: Context) -> Block:
                 row.verdict,
                 probability(row.ship_p),
                 probability(row.ship_p_holm),
-                "-" if row.alpha is None else setting(row.alpha, ""),
+                "-" if row.alpha is None else setting(row.alpha / 2, ""),
             )
             for row in rows
             if row.ship_p is not None
         ),
         note="p: the largest one-sided probability, over the deciding metrics, of a gain this "
         "large without a true gain above the margin. Holm's correction is for all verdicts of this "
-        "run together; no verdict rests on it.",
+        "run together; no verdict rests on it. Error allowed: one-sided, half of that of the "
+        "two-sided interval.",
     )
     text = (
         f"{counted(len(rows), 'verdict').capitalize()} from one run. Each is a test over all "

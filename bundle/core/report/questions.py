@@ -54,12 +54,19 @@ def _sure(context: Context) -> str:
             gain = change(row.ratio, row.lower, row.upper)
             spread = interval(row.lower, row.upper)
             holm = verdict.ship_p_holm
-            among = "" if holm is None else f", {probability(holm)} among all verdicts"
+            among = "" if holm is None else f", {_chances(verdict.ship_p, holm)}"
             parts.append(
                 f"{verdict.group} {verdict.task} {gain} in TPOT ({spread}), "
                 f"{noise(row.noise_sd)} between starts{among}"
             )
     return f"{repeated}{'; '.join(parts) or 'Nothing ships, so there is no gain to be sure of'}."
+
+
+def _chances(alone: float | None, holm: float) -> str:
+    """The p that the verdict rests on, and the one that counts all verdicts of the run."""
+    return f"{probability(alone)} (after Holm over all verdicts, which none rests on: " + (
+        f"{probability(holm)})"
+    )
 
 
 def _starts(context: Context) -> str:

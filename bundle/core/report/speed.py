@@ -45,7 +45,11 @@ def section(context: Context) -> Section:
 def _lead(context: Context) -> str:
     if not context.effects:
         return "No effect was measured."
-    sds = [row.noise_sd for row in context.effects.values() if row.noise_sd is not None]
+    sds = [
+        row.noise_sd
+        for row in context.effects.values()
+        if row.noise_sd is not None and row.metric in (TPOT, THROUGHPUT)
+    ]
     text = (
         "Every effect is a method against the baseline of the same blocks, one value per server "
         "start. The noise floor is the standard deviation between starts of the same cell."
@@ -53,7 +57,8 @@ def _lead(context: Context) -> str:
     if not sds:
         return f"{text} It could not be measured here: with one block there is no interval."
     low, high = noise(min(sds)), noise(max(sds))
-    return f"{text} It lies between {low} and {high}." if low != high else f"{text} It is {low}."
+    of = "of TPOT and throughput"
+    return f"{text} That {of} is {low}{f' to {high}' if low != high else ''}."
 
 
 def _task(context: Context, task: str) -> Block:

@@ -10,8 +10,9 @@ from typing import Any
 import huggingface_hub
 
 from bundle.core.fit import ModelFacts, fit_problems
-from bundle.core.models import LockedModel
+from bundle.core.models import LockedModel, unpinned
 from bundle.core.recipe import DirectoryModel, HubModel, Recipe
+from bundle.errors import ModelError
 from bundle.host.folders import write_whole
 from bundle.host.models.fitting import read_facts, refuse
 from bundle.host.models.hub import snapshot_folder
@@ -67,11 +68,18 @@ def known_facts(recipe: Recipe, file: Path) -> dict[str, ModelFacts]:
 
 
 def refuse_known_misfits(recipe: Recipe, file: Path) -> None:
-    """Refuse helpers that do not belong to the target as far as their configurations are here.
+    """Refuse models that are not pinned, and helpers known here not to belong to the target.
 
     Raises:
-        ModelError: one sentence per group that cannot work.
+        ModelError: names the models, or one sentence per group that cannot work.
     """
+    loose = unpinned(recipe)
+    if loose:
+        raise ModelError(
+            f"expected commits, found `unpinned` for {', '.join(loose)}",
+            where=str(file),
+            next_step=f"specbundle pin {file} (needs the Hub once)",
+        )
     facts = known_facts(recipe, file)
     if "target" in facts:
         refuse(recipe, fit_problems(recipe, facts))

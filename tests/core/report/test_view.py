@@ -569,7 +569,7 @@ def test_noise_floors_of_different_cells_are_a_range() -> None:
         if row.metric != "p95_ttft"
     )
     made = view(replace(b.mixed(), effects=effects), b.recipe(), b.head(), b.provenance())
-    assert "between ±1.0 % and ±3.0 %" in words(section(made, "speed").lead)
+    assert "That of TPOT and throughput is ±1.0 % to ±3.0 %." in words(section(made, "speed").lead)
     none = tuple(replace(row, noise_sd=None) for row in effects)
     made = view(replace(b.mixed(), effects=none), b.recipe(), b.head(), b.provenance())
     assert "with one block there is no interval" in words(section(made, "speed").lead)
@@ -669,10 +669,13 @@ def test_p_values_stand_alone_and_after_holm() -> None:
     made = view(replace(b.mixed(), verdicts=rows), b.recipe(), b.head(), b.provenance())
     shown = [texts(row) for row in table(made, "p-values-table").rows]
     assert shown == [
-        ["ngram", "code", "SHIP", "p < 0.001", "p < 0.001", "5 %"],
+        ["ngram", "code", "SHIP", "p < 0.001", "p < 0.001", "2.5 %"],
         ["draft", "code", "ABANDON", "p = 0.50", "p = 1.00", "-"],
     ]
-    assert "±1.8 % between starts, p < 0.001 among all verdicts." in words(made.questions[1])
+    said = words(made.questions[1])
+    assert (
+        "±1.8 % between starts, p < 0.001 (after Holm over all verdicts, which none rests" in said
+    )
     assert "3 verdicts from one run" in words(section(made, "limits"))
 
 
