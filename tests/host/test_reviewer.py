@@ -75,7 +75,7 @@ REVIEW = [
     ),
     (
         "how sure",
-        "eagle3 code +43 % in TPOT (+38 to +49 %), ±1.8 % between starts, p = 0.004 among all",
+        "eagle3 code +43 % in TPOT (+38 to +49 %), ±1.8 % between starts, p = 0.001 (after",
         "How sure is it?",
         "8 concurrent eagle3 40.9 → 28.6 ms +43 % +38 to +49 %",
     ),

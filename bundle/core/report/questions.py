@@ -64,9 +64,8 @@ def _sure(context: Context) -> str:
 
 def _chances(alone: float | None, holm: float) -> str:
     """The p that the verdict rests on, and the one that counts all verdicts of the run."""
-    return f"{probability(alone)} (after Holm over all verdicts, which none rests on: " + (
-        f"{probability(holm)})"
-    )
+    corrected = f"after Holm over all verdicts, which none rests on: {probability(holm)}"
+    return f"{probability(alone)} ({corrected})"
 
 
 def _starts(context: Context) -> str:
