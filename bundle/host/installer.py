@@ -139,7 +139,7 @@ class Installer(Struct, frozen=True, kw_only=True):
         if not self.source:
             environ |= uv_environment(settings, environ, extra_index=extra_index)
         argv = [str(self.uv), "pip", "install", "--python", str(self.python), "--no-config",
-                "--no-deps", "--require-hashes", "--compile-bytecode", "--only-binary", ":all:",
+                "--no-deps", "--require-hashes", "--only-binary", ":all:",
                 "--no-progress", "-r", str(requirements)]  # fmt: skip
         argv += self._places() or (["--no-index"] if offline(settings) else [])
         try:
