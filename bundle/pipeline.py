@@ -22,7 +22,7 @@ from bundle.core.progress import Progress
 from bundle.core.recipe import Recipe
 from bundle.errors import Interrupted, NothingMeasured, RecipeError
 from bundle.host.folders import RunFolder, RunState, open_run_folder, write_json
-from bundle.host.models.configs import refuse_known_misfits
+from bundle.host.models.configs import refuse_known_misfits, refuse_unpinned
 from bundle.host.renderer import renderer_versions
 from bundle.stages import experiment, head
 from bundle.stages.engine_locks import engines_of, freeze_locks, tools_of
@@ -75,6 +75,7 @@ def prepare(work: Work) -> None:
     with work.account.phase("preparing"):
         inputs = find_inputs(work.recipe, work.file)
         refuse_broken_rows(work.recipe, inputs)
+        refuse_unpinned(work.recipe, work.file)
         refuse_known_misfits(work.recipe, work.file)
         freeze_host(work.path)
         freeze_inputs(work.path, work.recipe, work.text, inputs)

@@ -31,4 +31,9 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Show it.")
 def show(lines: Iterable[str]) -> None:
     """Print lines as they are, whatever mark-up they look like."""
     for line in lines:
-        out.print(line, markup=False)
+        say(line)
+
+
+def say(line: str) -> None:
+    """Print one line as it is."""
+    out.print(line, markup=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bundle.commands.app import app, out, show
+from bundle.commands.app import app, out, say, show
 from bundle.commands.options import (
     Accept,
     Archive,
@@ -141,7 +141,7 @@ def rerun(
             consent.what_will_run(parent, request),
             yes=yes,
             ask=_asked,
-            show=lambda line: out.print(line, markup=False),
+            show=say,
             strange=consent.strange_locks(parent.payload),
             signed=bool(parent.signed_by),
         )
@@ -179,5 +179,5 @@ def pack(
         include_wheels=include_wheels,
         accept=split(accept),
     )
-    made = seal_again(run_folder, request, report=lambda text: out.print(text, markup=False))
+    made = seal_again(run_folder, request, report=say)
     show(str(path) for path in made)

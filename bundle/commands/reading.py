@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bundle.commands.app import app, err, out, show
+from bundle.commands.app import app, err, say, show
 from bundle.commands.options import (
     Archive,
     AsJson,
@@ -93,7 +93,7 @@ def index(
     """Write index.html, which lists every bundle of a folder with verdicts and signature."""
     from bundle.stages.index import index as stage
 
-    out.print(str(stage(folder, trust=trust)), markup=False)
+    say(str(stage(folder, trust=trust)))
 
 
 @app.command()

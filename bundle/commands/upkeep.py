@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bundle.commands.app import app, out, show
+from bundle.commands.app import app, say, show
 from bundle.commands.options import (
     Archive,
     RecipeArg,
@@ -26,7 +26,6 @@ def pin(
     from bundle.stages.pin import pin as stage
     from bundle.stages.recipe import find_recipe
 
-    say = lambda text: out.print(text, markup=False)  # noqa: E731 - one use
     show(stage(find_recipe(recipe), report=say, update=update, check=check))
 
 
@@ -37,7 +36,7 @@ def lock(
     """Make the engine locks anew (needs uv and a package index)."""
     from bundle.stages.lock import lock as stage
 
-    show(stage(tuple(names or ()), report=lambda text: out.print(text, markup=False)))
+    show(stage(tuple(names or ()), report=say))
 
 
 @app.command()
@@ -49,7 +48,7 @@ def sign(
     from bundle.stages.sign import sign as stage
 
     ask = lambda: typer.prompt("Passphrase", hide_input=True)  # noqa: E731 - one use
-    out.print(str(stage(archive, key, passphrase=ask)), markup=False)
+    say(str(stage(archive, key, passphrase=ask)))
 
 
 @app.command()

@@ -37,6 +37,11 @@ class Compared(Struct, frozen=True, kw_only=True):
     noise_units: float | None
     reason: str
 
+    @property
+    def group(self) -> str:
+        """The group that the claim is on, by the second part of its name."""
+        return self.claim.split("/")[1]
+
 
 class Difference(Struct, frozen=True, kw_only=True):
     """Something that was not the same on the two sides."""
@@ -211,8 +216,8 @@ def _word_of(row: Compared, own: Claim | None) -> Word:
 
 def left_out(rows: Sequence[Compared]) -> dict[str, int]:
     """Groups of which the rerun measured nothing, with how many claims of theirs stay open."""
-    groups = [row.claim.split("/")[1] for row in rows]
-    measured = {name for name, row in zip(groups, rows, strict=True) if row.own is not None}
+    groups = [row.group for row in rows]
+    measured = {row.group for row in rows if row.own is not None}
     return {name: groups.count(name) for name in dict.fromkeys(groups) if name not in measured}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -59,16 +59,15 @@ def questions(
         methods: the replies of every method of the block by its name.
     """
     counts: Counter[str] = Counter()
-    asked: dict[tuple[int, str], Question] = {}
+    asked: dict[tuple[int, str], dict[str, _Place]] = {}
     for place in sorted(_places(items, first, last, methods), key=lambda p: (p.at, p.item.id)):
         counts[place.group] += 1
         if counts[place.group] <= ASKED_AT_MOST:
-            one = asked.setdefault((place.at, place.item.id), _question(place))
-            one.tokens[place.group] = _token(place.mine, place.at)
-    return tuple(asked.values())
+            asked.setdefault((place.at, place.item.id), {})[place.group] = place
+    return tuple(_question(places) for places in asked.values())
 
 
-class _Place(NamedTuple):
+class _Place(Struct, frozen=True, kw_only=True):
     """One group's first divergence on one item."""
 
     item: ChatItem
@@ -95,15 +94,16 @@ def _places(
                 yield _Place(item=item, group=group, at=at, base=base, mine=mine)
 
 
-def _question(place: _Place) -> Question:
-    """The question at a place, without the tokens that groups wrote there."""
-    at, base = place.at, place.base
+def _question(places: Mapping[str, _Place]) -> Question:
+    """The question at one place, with what every group wrote there."""
+    one = next(iter(places.values()))
+    at, base = one.at, one.base
     return Question(
-        item=place.item,
+        item=one.item,
         prompt_sha256=base.prompt_sha256,
         prefix=(base.token_ids or ())[:at],
         baseline_token=_token(base, at),
-        tokens={},
+        tokens={group: _token(place.mine, at) for group, place in places.items()},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bundle.core.design import cells, expanded_groups, planned_runs, serve_vector
@@ -17,7 +17,7 @@ from bundle.core.quality_items import parse_acceptance
 from bundle.core.recipe import Recipe
 from bundle.host.gpu import MIB, open_gpus
 from bundle.host.models.configs import known_facts
-from bundle.stages.freeze import find_inputs
+from bundle.stages.freeze import InputFile, find_inputs
 from bundle.stages.lm_eval_files import tasks_of
 from bundle.stages.recipe import Request, load
 
@@ -35,7 +35,7 @@ def plan_lines(request: Request, *, gpu_memory: float | None = None) -> Iterator
         SpecbundleError: the recipe is not valid, or one of its files is missing or changed.
     """
     recipe, _, file = load(request)
-    find_inputs(recipe, file)
+    inputs = find_inputs(recipe, file)
     yield f"{recipe.title} ({file})"
     yield ""
     yield from _vectors(recipe)
@@ -51,7 +51,7 @@ def plan_lines(request: Request, *, gpu_memory: float | None = None) -> Iterator
     tasks = tasks_of(recipe, file)
     yield from _evaluation(recipe, tasks)
     yield ""
-    yield from _estimates(recipe, file, gpu_memory, tasks)
+    yield from _estimates(recipe, file, gpu_memory, tasks, _items(recipe, inputs))
 
 
 def _evaluation(recipe: Recipe, tasks: tuple[Task, ...]) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _vectors(recipe: Recipe) -> Iterator[str]:
 
 
 def _estimates(
-    recipe: Recipe, file: Path, gpu_memory: float | None, tasks: tuple[Task, ...]
+    recipe: Recipe, file: Path, gpu_memory: float | None, tasks: tuple[Task, ...], items: int
 ) -> Iterator[str]:
     """Fit, memory and time, as far as the models' configurations are known here."""
     facts = known_facts(recipe, file)
@@ -108,7 +108,6 @@ def _estimates(
         if row.capacity is not None and longest and row.capacity.tokens < int(longest):
             yield f"  {row.group} cannot start there: one request may take {longest} tokens"
     evaluated = sum(task.items for task in tasks)
-    items = _items(recipe, file)
     found = outlook(recipe, rows[0].target.weights, items=items, evaluated=evaluated)
     yield from outlook_lines(found)
     yield "  (no gain assumed; the servers themselves say what memory they have)"
@@ -123,9 +122,9 @@ def _device_bytes(recipe: Recipe, gpu_memory: float | None) -> int | None:
     return int(found[0] * MIB) if found and found[0] else None
 
 
-def _items(recipe: Recipe, file: Path) -> int:
+def _items(recipe: Recipe, inputs: Sequence[InputFile]) -> int:
     """Requests of one quality pass."""
-    found = {one.path: one.file.read_text(encoding="utf-8") for one in find_inputs(recipe, file)}
+    found = {one.path: one.file.read_text(encoding="utf-8") for one in inputs}
     asked = parse_acceptance(found[recipe.quality.acceptance_path], recipe.quality.acceptance_path)
     rows = [line for line in found[recipe.quality.path].splitlines() if line.strip()]
     return (recipe.quality.items or len(rows)) + len(asked)

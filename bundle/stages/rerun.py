@@ -193,7 +193,7 @@ def comparison_lines(own: Path) -> Iterator[str]:
         yield f"differs  {one.what}: {one.parent} -> {one.own}"
     open_groups = left_out(found.claims)
     for row in found.claims:
-        if row.claim.split("/")[1] not in open_groups:
+        if row.group not in open_groups:
             yield f"{row.word:<14} {row.claim}: {_numbers(row)}{row.reason}"
     for name, count in open_groups.items():
         yield f"{'INCONCLUSIVE':<14} {count} claims on {name}, which this run left out"

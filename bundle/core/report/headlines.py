@@ -40,7 +40,7 @@ def comparison_line(context: Context) -> Headline | None:
     if found is None:
         return None
     absent = left_out(found.claims)
-    held = [row for row in found.claims if row.claim.split("/")[1] not in absent]
+    held = [row for row in found.claims if row.group not in absent]
     counts = summary(held)
     said = listed([f"{number:,} {word}" for word, number in counts.items()], "no claim was held")
     if absent:

@@ -82,7 +82,7 @@ def _claims(context: Context, found: Comparison) -> Block:
         short=tuple(
             i
             for i, row in enumerate(rows)
-            if row.claim.split("/")[1] not in absent
+            if row.group not in absent
             and (
                 WORDS[row.word] != "good" or target in row.claim or row.claim.startswith("outputs")
             )

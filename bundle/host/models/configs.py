@@ -67,11 +67,11 @@ def known_facts(recipe: Recipe, file: Path) -> dict[str, ModelFacts]:
     return found
 
 
-def refuse_known_misfits(recipe: Recipe, file: Path) -> None:
-    """Refuse models that are not pinned, and helpers known here not to belong to the target.
+def refuse_unpinned(recipe: Recipe, file: Path) -> None:
+    """Refuse a recipe before anything is made for it, where a model's commit is not known.
 
     Raises:
-        ModelError: names the models, or one sentence per group that cannot work.
+        ModelError: names the models.
     """
     loose = unpinned(recipe)
     if loose:
@@ -80,6 +80,14 @@ def refuse_known_misfits(recipe: Recipe, file: Path) -> None:
             where=str(file),
             next_step=f"specbundle pin {file} (needs the Hub once)",
         )
+
+
+def refuse_known_misfits(recipe: Recipe, file: Path) -> None:
+    """Refuse helpers that do not belong to the target as far as their configurations are here.
+
+    Raises:
+        ModelError: one sentence per group that cannot work.
+    """
     facts = known_facts(recipe, file)
     if "target" in facts:
         refuse(recipe, fit_problems(recipe, facts))
