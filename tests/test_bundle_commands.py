@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -76,6 +77,31 @@ def test_a_rerun_shows_everything_and_starts_nothing_without_a_yes(
     code, _, err = command(capsys, "rerun", archive, "--groups", "draft", "--yes")
     assert code == 2
     assert "the recipe has baseline, ngram" in err
+
+
+class Keyboard(io.StringIO):
+    """A person who presses Ctrl-C instead of answering."""
+
+    def readline(self, size: int | None = -1, /) -> str:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stdin", "code"), [(Keyboard(), 130), (io.StringIO(""), 2)])
+def test_ctrl_c_at_the_question_stops_and_silence_is_a_no(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    stdin: io.StringIO,
+    code: int,
+) -> None:
+    archive = packed(tmp_path / "made").archive
+    monkeypatch.setattr("sys.stdin", stdin)
+    got, out, err = command(capsys, "rerun", archive, "--reports", tmp_path / "reports")
+    assert got == code
+    assert "Run these?" in out
+    assert ("not started" in err) == (code == 2)
+    assert not (tmp_path / "reports").exists()
 
 
 def test_a_folder_that_is_no_finished_run(

@@ -183,6 +183,33 @@ def test_plan_tells_memory_fit_and_hours(specbundle: Callable[..., Done]) -> Non
     assert "memory and time are told once the target's configuration is here" in done.stdout
 
 
+def test_plan_knows_the_demonstration_before_its_first_run(
+    specbundle: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    done = specbundle("plan", "smollm2-135m")
+    assert done.returncode == 0, done.stderr
+    assert "not known here yet" not in done.stdout
+    assert "every model that is known here fits its target" in done.stdout
+    assert "eagle3: weights 0.50 GiB, KV 45 KiB/token + helper weights 0.14 GiB" in done.stdout
+    assert " min in all: 13 starts" in done.stdout
+
+
+def test_plan_refuses_a_configuration_that_the_recipe_does_not_record(
+    specbundle: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "r.toml").write_text(SMOL)
+    (tmp_path / "configs").mkdir()
+    (own,) = (CHECKOUT / "recipes" / "configs").glob("packaged-*.json")
+    wrong = own.read_text().replace("576", "512")
+    (tmp_path / "configs" / own.name).write_text(wrong)
+    done = specbundle("plan", str(tmp_path / "r.toml"))
+    assert done.returncode == 5, done.stdout
+    assert f"{own.name}: expected sha256 6f1339384eec" in done.stderr
+    assert "restore the file" in done.stderr
+
+
 def test_plan_names_what_does_not_fit(specbundle: Callable[..., Done], tmp_path: Path) -> None:
     wrong = (CHECKOUT / "recipes/qwen3-8b.toml").read_text()
     wrong = wrong.replace("max-model-len = 4096", "max-model-len = 50000")

@@ -151,10 +151,12 @@ def rerun(
 
 
 def _asked(question: str) -> bool:
-    """The answer; where nobody is there to give one, no."""
+    """The answer; where nobody is there to give one, no. Ctrl-C stops, as everywhere."""
     try:
         return typer.confirm(question)
-    except typer.Abort:
+    except typer.Abort as stop:
+        if isinstance(stop.__context__, KeyboardInterrupt):
+            raise
         return False
 
 

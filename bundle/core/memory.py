@@ -78,16 +78,25 @@ def kv_elements(config: Mapping[str, Any]) -> int:
 
 
 def parameters(config: Mapping[str, Any]) -> int:
-    """Weights of a decoder with gated feed-forward layers, without the norms (under 0.01 %)."""
+    """Weights of a decoder with gated feed-forward layers, without the norms (under 0.01 %).
+
+    An EAGLE-3 head, known by its own output vocabulary, also has a matrix that joins three of the
+    target's hidden states, and its attention reads two vectors instead of one (Li et al. 2025).
+    """
     hidden = int(config.get("hidden_size", 0))
     heads = int(config.get("num_attention_heads", 1))
     size = _head_size(config)
     attention = hidden * size * (2 * heads + 2 * _kv_heads(config))
     feed_forward = 3 * hidden * int(config.get("intermediate_size", 0))
-    embedding = hidden * int(config.get("vocab_size", 0))
-    matrices = 1 if config.get("tie_word_embeddings") else 2
+    words = int(config.get("vocab_size", 0))
+    output = 0 if config.get("tie_word_embeddings") else words
+    joined = 0
+    if own := config.get("draft_vocab_size"):
+        output = int(own)
+        joined = 3 * hidden * int(config.get("target_hidden_size") or hidden)
+        attention += hidden * size * (heads + 2 * _kv_heads(config))
     layers = int(config.get("num_hidden_layers", 0))
-    return layers * (attention + feed_forward) + matrices * embedding
+    return layers * (attention + feed_forward) + joined + hidden * (words + output)
 
 
 def capacity(budget: int, target: Memory, helper: Memory | None) -> Capacity:

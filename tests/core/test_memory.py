@@ -9,6 +9,8 @@ import pytest
 
 from bundle.core.memory import Memory, capacity, element_width, estimate, parameters
 
+RECIPES = Path(__file__).parents[2] / "recipes"
+HEAD = RECIPES / "configs/helper-1e586aea0f082127.json"
 HUB = Path(__file__).parents[1] / "data/hub"
 QWEN_8B = json.loads((HUB / "Qwen3-8B.config.json").read_text())
 QWEN_06B = json.loads((HUB / "Qwen3-0.6B.config.json").read_text())
@@ -28,6 +30,18 @@ def test_kv_per_token_is_what_the_shapes_say() -> None:
 def test_counted_weights_agree_with_the_checkpoint() -> None:
     assert parameters(QWEN_8B) * 2 == pytest.approx(TENSORS_8B, rel=1e-4)
     assert estimate(QWEN_8B, stored=None).weights == parameters(QWEN_8B) * 2
+
+
+def test_an_eagle3_head_counts_its_own_vocabulary_and_its_wider_attention() -> None:
+    """The demonstration's head: the matrices of its file, without norms and index tables."""
+    found = json.loads(HEAD.read_text())
+    feed_forward = 3 * 576 * 1024
+    attention = 1152 * (576 + 2 * 192) + 576 * 576
+    expected = 49152 * 576 + 8192 * 576 + 1728 * 576 + feed_forward + attention
+    assert parameters(found) == expected
+    del found["target_hidden_size"]
+    assert parameters(found) == expected
+    assert parameters({**found, "target_hidden_size": 64}) == expected - 3 * 512 * 576
 
 
 def test_stored_weights_are_converted_to_what_the_server_computes_in() -> None:

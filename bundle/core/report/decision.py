@@ -45,7 +45,7 @@ def policy(context: Context) -> str:
     limits = [
         f"KV capacity loss at most {setting(rules.kv_capacity_loss, '')}",
         f"P{rules.tail_percentile} TPOT and P{rules.tail_percentile} TTFT at most "
-        f"{setting(rules.tail_worsening)}",
+        f"{setting(rules.tail_worsening, '')} longer",
         "no failed request",
         "no loss of quality",
     ]
@@ -122,8 +122,8 @@ def _task(context: Context, task: str) -> Block:
             "Quality",
         ),
         rows=tuple(_row(context, row, second) for row in by_verdict(context.verdicts(task))),
-        note="Changes against the baseline at the target load; + is faster. Below each the "
-        "95\u00a0% interval over server starts.",
+        note="Changes against the baseline at the target load, below each the 95\u00a0% interval "
+        f"over server starts. TPOT and {short(second)}: + is faster. Tail latency: + is longer.",
         cards=True,
     )
     return Block(id=f"decision-{slug(task)}", title=f"{task} at {where}", tables=(table,))

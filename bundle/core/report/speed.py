@@ -24,7 +24,8 @@ from bundle.core.results import EffectRow
 _METHOD = (
     "Effects are fitted by least squares on the logarithms of all starts of a cell, with the level "
     "of every block and the drift within it: they differ from the ratio of the means shown beside "
-    "them. How often intervals and verdicts err: docs/simulation.md of specbundle."
+    "them. The formulas: docs/statistics.md of specbundle; how often intervals and verdicts err: "
+    "docs/simulation.md."
 )
 _RATIO = f"A gain {ADJUSTED}, so that it differs from the ratio of the two values."
 
